@@ -21,7 +21,7 @@ from dotr.budget import BUDGET
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
 
-    from dotr.batch.spark.stream import Running
+    from dotr.batch.spark.stream_frames import FrameStream
 
     class Events(DataFrame):
         """Typed events."""
@@ -286,7 +286,7 @@ def stream(
     mode: str = "auto",
     parallelism: int | None = None,
     change_rules: bool = False,
-) -> Running: ...
+) -> FrameStream: ...
 
 
 @overload
@@ -312,7 +312,7 @@ def stream(
     change_rules: bool = False,
     schema: Literal["typed", "terms"] = "typed",
     types: Mapping[str, str] | None = None,
-) -> Running: ...
+) -> FrameStream: ...
 
 
 def stream(
@@ -339,7 +339,7 @@ def stream(
     change_rules: bool = False,
     schema: str = "typed",
     types: Mapping[str, str] | None = None,
-) -> DataFrame | Running:
+) -> DataFrame | FrameStream:
     """The events of a streaming frame, as a streaming frame with the columns of `detect`; in order, or
     detected by part on all workers (`mode`). With `out` a running query instead, that writes events exactly
     once, in files named by micro-batch; with `foreach_batch` one that hands the events of each micro-batch to

@@ -425,11 +425,10 @@ class Reading:
 
     Its methods yield (time in µs, graph as dotr's N-Triples) and count in `counts`, which is complete when
     they have ended. They raise DataError under the policy `fail`. `messages`: rows are in the form of
-    `message_text`, and may insert and delete.
+    `message_text`, and may insert and delete. A log without a clock gets that of the first graph.
     """
 
     def __init__(self, log: LogListing, counts: ReadCounts, messages: bool = False) -> None:
-        assert log.clock is not None
         self.log, self.counts = log, counts
         self._text = message_text if messages else graph_text
         self._messages = messages
@@ -459,7 +458,9 @@ class Reading:
     def _archive(self, piece: Piece, content: bytes | None) -> Iterator[tuple[Time, str]]:
         try:
             archive = ArchiveFile(piece.file, self.log.options.unit, content, self.log.options.reading.finer)
-            if archive.clock != self.log.clock:
+            if self.extractor.clock is None:
+                self.extractor.clock = archive.clock
+            if archive.clock != self.extractor.clock:
                 raise other_time(piece.file)
             if self._messages:
                 for times, parts, _ in archive.graphs(piece.first, piece.end or None):

@@ -1,12 +1,11 @@
-"""A stream in numbered batches, each delivered at least once: events in order, exactly once.
+"""A stream in numbered batches, each delivered at least once: what does not depend on Spark.
 
-Place:   called by spark/stream.py with every micro-batch, on the driver (MicroBatches), by
-         spark/ordered_frames.py in one task (OrderedEngine), and by spark/distributed.py for the parts of a
-         distributed stream (LiveSlot); independent of Spark.
-Method:  in order: the engine of `dotr run` takes the batches in order. For batch n the events are written
-         first, to a file named by n, then the state after it; each is complete or absent. A batch that is
-         repeated, after a kill before its end was recorded, starts from the state before it and writes the
-         same bytes. The files, in the order of their names, concatenate to what `dotr run` prints.
+Place:   called by spark/ordered_frames.py for the engine of a stream in order (OrderedEngine), by
+         spark/distributed.py for the parts of a distributed stream (LiveSlot), and by spark/stream_frames.py
+         for the folders of events and state (StreamFolder).
+Method:  in order: the engine of `dotr run` takes the batches in order, and its state is one bytes value. The
+         files of events are named by the number of the batch, so that a repeated batch replaces its own; in
+         the order of their names they concatenate to what `dotr run` prints.
          By part: a part has a detector of its group's rules, as in work.py, which stays alive from batch to
          batch and is fed with all rows of an instant when the instant is closed. After a batch its state is
          written as one bytes value, with a token; a process that holds the live part with the same token need
@@ -29,8 +28,7 @@ import json
 import marshal
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from importlib.util import find_spec
 from operator import itemgetter
@@ -50,13 +48,15 @@ from dotr.detect.state import joined
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, RawMatch, Time
 from dotr.io.errors import dead_letter
-from dotr.io.events import ENDINGS, formatter, late_line
+from dotr.io.events import ENDINGS, late_line
 from dotr.io.outputs import unwritable, write_whole
 from dotr.program import Program, Tick
 from dotr.rdf.terms import Triple
 
-VERSION = 2
-"""The version of a checkpoint's content. In version 1 parts of keys were by group."""
+VERSION = 3
+"""The version of a checkpoint's content. In version 1 parts of keys were by group, in versions 1 and 2 the
+engine of a stream in order was the driver's.
+"""
 
 META = "dotr-stream.json"
 
@@ -89,9 +89,8 @@ class Taken(Struct):
 class StreamFolder:
     """Owns the folder of a stream's events, if they go to one, and `states`, that of its state.
 
-    `more`: content of the checkpoint beside rules and options; earlier values take precedence. `send`: takes
-    the events of a batch, as text, if they do not go to files. Raises RefusedError D5001 for a folder of
-    events that is not this checkpoint's, D5220; EngineError D5221.
+    `more`: content of the checkpoint beside rules and options; earlier values take precedence. Raises
+    RefusedError D5001 for a folder of events that is not this checkpoint's, D5220; EngineError D5221.
     """
 
     def __init__(
@@ -102,10 +101,9 @@ class StreamFolder:
         options: StreamOptions,
         mode: str = ORDERED,
         more: Mapping[str, Any] | None = None,
-        send: Callable[[str], None] | None = None,
     ) -> None:
         self.out, self.states = None if out is None else Path(out), Path(states)
-        self._send, self._changing = send, options.change_rules
+        self._changing = options.change_rules
         self._ending = ENDINGS[options.format_]
         meta = meta_of(deployment, options, mode)
         self.noted: dict[str, Any] = dict(more or {})
@@ -145,30 +143,18 @@ class StreamFolder:
                 )
             _write(out / f"_{META}", json.dumps(owner).encode())
 
-    def write_batch(
-        self, name: str, events: str, late: Sequence[str] = (), letters: Sequence[str] = ()
-    ) -> None:
-        """The files of a batch; none if there is nothing to write."""
+    def file(self, number: int) -> Path:
+        """That of a batch's events; the files sort in the order of batches."""
         assert self.out is not None
-        if self._send is None:
-            _put(self.file(name), events)
-        else:
-            self._send(events)
-        _put(self.out / "_late" / f"{name}.jsonl", _lines(late))
-        _put(self.out / "_letters" / f"{name}.jsonl", _lines(letters))
+        return self.out / f"{number:012}.{self._ending}"
 
-    def file(self, name: str) -> Path:
-        """That of a batch's events."""
+    def kept(self, folder: str, number: int) -> Path:
+        """That of a batch's late graphs or dead letters, in a folder beside the events."""
         assert self.out is not None
-        return self.out / f"{name}.{self._ending}"
+        return self.out / folder / f"{number:012}.jsonl"
 
     def write_state(self, name: str, content: bytes) -> None:
         _write(self.states / name, content)
-
-
-def batch_name(number: int) -> str:
-    """The name of a batch's files; they sort in the order of batches."""
-    return f"{number:012}"
 
 
 def known_mode(states: str) -> str | None:
@@ -200,22 +186,6 @@ def meta_of(deployment: Deployment, options: StreamOptions, mode: str) -> dict[s
     }
 
 
-def _lines(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _put(path: Path, text: str) -> None:
-    """A file with a line of text; none for an empty one."""
-    try:
-        if text:
-            path.parent.mkdir(exist_ok=True)
-            _write(path, text.encode())
-        else:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise unwritable(str(path), error) from None
-
-
 def _write(path: Path, content: bytes) -> None:
     """A file, complete or absent."""
     write_whole(path, [content])
@@ -236,7 +206,7 @@ def compare(known: dict[str, Any], meta: dict[str, Any], place: str, changing: b
     `changing`: that is allowed. Raises RefusedError D5220 for everything else, EngineError D5221.
     """
     if known.get("version") != VERSION:
-        raise damaged(place, f"version {known.get('version')!r}")
+        raise damaged(place, f"version {known.get('version')!r}; this release of dotr reads {VERSION}")
     rules, before = meta["rules"], known["rules"]
     kept = [name for name in rules if before.get(name) == rules[name]]
     changes = [
@@ -247,10 +217,11 @@ def compare(known: dict[str, Any], meta: dict[str, Any], place: str, changing: b
     if known["background"] != meta["background"]:
         changes.append("the background has changed")
     others = [
-        f"the {what} has changed"
-        for what in ("format", "lateness", "clock")
-        if known.get(what) != meta.get(what)
+        f"the {what} has changed" for what in ("format", "lateness") if known.get(what) != meta.get(what)
     ]
+    clocks = known.get("clock"), meta.get("clock")
+    if None not in clocks and clocks[0] != clocks[1]:  # None: before the first graph
+        others.append("the clock has changed")
     if known["mode"] != meta["mode"]:
         others.append(f"the mode is {known['mode']}, not {meta['mode']}")
     cores = known.get("cores"), meta.get("cores")
@@ -290,12 +261,9 @@ def damaged(place: str, what: str) -> EngineError:
     )
 
 
-_KEPT = 3
-_STATE = ".state"
-_LAST = ".last"
-"""Suffix of the number of the batch after which the last instant was closed; its files sort after those of
-the batch itself.
-"""
+def other_clock() -> DataError:
+    """D2102, for graphs of a batch whose place is unknown."""
+    return DataError.of("D2102", "this batch writes time differently from those before", hint="--time-unit")
 
 
 class OrderedEngine:
@@ -331,9 +299,7 @@ class OrderedEngine:
         if known is None and clock is not None:
             self.pipeline.begin(clock)
         elif clock is not None and known != clock:
-            raise DataError.of(
-                "D2102", "this batch writes time differently from those before", hint="--time-unit"
-            )
+            raise other_clock()
         for time, graph in rows:
             self.taken.graphs += 1
             self.pipeline.take(time, graph)
@@ -383,128 +349,6 @@ class OrderedEngine:
             for part in parts:
                 more = json.loads(late_line(time, part, clock))
                 self.letters.append(dead_letter(error, None, "", more))
-
-
-class MicroBatches:
-    """Owns the engine of a stream, the folder of its events, and `checkpoint`, the folder of its states.
-
-    Raises RefusedError D5001 for a folder of events that is not this checkpoint's, D5220.
-    """
-
-    def __init__(
-        self,
-        deployment: Deployment,
-        out: str,
-        checkpoint: str,
-        options: StreamOptions | None = None,
-        send: Callable[[str], None] | None = None,
-    ) -> None:
-        self._deployment = deployment
-        self._options = options or StreamOptions()
-        self._states = Path(checkpoint)
-        head, self._format = formatter(
-            self._options.format_, deployment.program.prefixes, deployment.program.rules
-        )
-        assert not head, "formats with a head cannot be concatenated"
-        self._folder = StreamFolder(deployment, out, checkpoint, self._options, send=send)
-        self._at: str | None = None  # the engine's state; None: undefined after an error
-        self._engine = self._fresh()
-
-    # -- the stream
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """The engine's."""
-        return self._engine.pipeline
-
-    @property
-    def clock(self) -> Clock | None:
-        """How the stream writes time, as far as known; restores the last state if needed."""
-        if self._at is None:
-            self._go_behind(None)
-        return self.pipeline.clock
-
-    def take(
-        self,
-        number: int,
-        clock: Clock | None,
-        rows: Iterable[tuple[Time, list[Triple]]],
-        letters: Sequence[str] = (),
-    ) -> Taken:
-        """Batch `number`: graphs in any order, times in µs; dead letters of refused documents. Writes its
-        events, then its state. Without graphs `clock` may be None.
-
-        Raises DataError for graphs in error under the policy `fail`, D2102 for another kind of time; then
-        nothing of the batch is written.
-        """
-        self._go_behind(number)
-        self._at = None  # until everything is done
-        engine = self._engine
-        engine.number_batch(number)
-        engine.taken.refused = len(letters)
-        if self._options.on_error == "keep":
-            engine.letters += letters
-        self._done(batch_name(number), engine.take(clock, sorted(rows, key=itemgetter(0))))
-        return engine.taken
-
-    def close(self) -> Taken | None:
-        """The end of the stream for now: close its last instant. None if there is nothing to close."""
-        self._go_behind(None)
-        at = self._at
-        if not at or at.endswith(_LAST) or self.pipeline.clock is None:
-            return None
-        self._at = None
-        self._engine.number_batch(_number(at))
-        self._done(at + _LAST, self._engine.close())
-        return self._engine.taken
-
-    def _done(self, name: str, found: Iterable[Sequence[Composite]]) -> None:
-        """Run what is closed; write events, then state."""
-        lines, engine = list[str](), self._engine
-        for events in found:
-            clock = self.pipeline.clock
-            assert clock is not None
-            lines.append(self._format(events, clock))
-        self._folder.write_batch(name, "".join(lines), engine.late, engine.letters)
-        self._folder.write_state(f"{name}{_STATE}", engine.snapshot())
-        self._at = name
-        for old in self._names()[:-_KEPT]:
-            with suppress(OSError):
-                (self._states / f"{old}{_STATE}").unlink()
-
-    # -- states
-
-    def _names(self) -> list[str]:
-        """The existing states, in order."""
-        if not self._states.is_dir():
-            return []
-        found = [path.name.removesuffix(_STATE) for path in self._states.glob(f"*{_STATE}")]
-        return sorted(found, key=lambda name: (_number(name), name.endswith(_LAST)))
-
-    def _go_behind(self, number: int | None) -> None:
-        """Restore the last state before batch `number`; None: the last of all."""
-        names = [name for name in self._names() if number is None or _number(name) < number]
-        last = names[-1] if names else ""
-        if self._at == last:
-            return
-        if number and not last and self._names():
-            raise damaged(str(self._states), f"no state before batch {number} is left")
-        self._engine = self._fresh()
-        if last:
-            path = self._states / f"{last}{_STATE}"
-            try:
-                content = path.read_bytes()
-            except OSError as error:
-                raise damaged(str(path), str(error)) from None
-            self._engine.restore(content, str(path))
-        self._at = last
-
-    def _fresh(self) -> OrderedEngine:
-        return OrderedEngine(self._deployment, self._options)
-
-
-def _number(name: str) -> int:
-    return int(name.removesuffix(_LAST))
 
 
 MANY_CORES = 4

@@ -1,6 +1,6 @@
-"""`dotr stream RULES --source files DIR …`: Structured Streaming in order, exactly once; `dotr spark`.
+"""`dotr stream RULES --source files DIR …`: Structured Streaming, exactly once; `dotr spark`.
 
-Place:   reads program and background, starts Spark, and lets batch/spark/stream.py work. `dotr spark
+Place:   reads program and background, starts Spark, and lets batch/spark/stream_frames.py work. `dotr spark
          entry-point` writes what spark-submit needs to run every verb on a cluster.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dotr.batch.spark.session import SparkOptions as Session
-    from dotr.batch.spark.stream import Running
+    from dotr.batch.spark.stream_frames import FrameStream
     from dotr.batch.spark.stream_sources import StreamSource
     from dotr.batch.stream import StreamOptions, Taken
 
@@ -208,7 +208,7 @@ def _start(
     folders: tuple[str, str],
     trigger: tuple[bool, float | None],
     progress: Progress,
-) -> Running:
+) -> FrameStream:
     from dotr.batch.spark import distributed, stream_frames  # noqa: PLC0415  # start-up
     from dotr.batch.spark import stream as streams  # noqa: PLC0415  # start-up
     from dotr.batch.spark.frame_stages import parallelism  # noqa: PLC0415  # start-up
@@ -232,26 +232,19 @@ def _start(
     taken, states = wanted.options, streams.states_of(folders[1])
     cores = parallelism(session, asked.parallelism)
     choice = choose(wanted.mode, known_mode(states), deployment, taken, cores)
-    clock: Clock | None = None
-    if choice.mode == DISTRIBUTED:
-        noted = known_notes(states).get("clock")
-        clock = Clock(*noted) if noted else found.sampled()
-        if clock is None:
-            choice = no_clock(wanted.mode)
-    if clock is None:
-        query: Running = streams.start(
-            found.frame, found.read, deployment, *folders, taken, BatchTrigger(*trigger), on_batch
-        )
-    else:
-        distributed.quiet(session)
-        query = stream_frames.start(
-            found.parsed(clock), deployment, *folders, taken, BatchTrigger(*trigger), on_batch, cores
-        )
+    noted = known_notes(states).get("clock")
+    clock = Clock(*noted) if noted else found.sampled()
+    if clock is None and choice.mode == DISTRIBUTED:
+        choice = no_clock(wanted.mode)
+    distributed.quiet(session)
+    query = stream_frames.start(
+        choice.mode, found.graphs(clock), deployment, *folders, taken, BatchTrigger(*trigger), on_batch, cores
+    )
     query.reasons = choice.reasons
     return query
 
 
-def _run(query: Running, quiet: bool, progress: Progress) -> None:
+def _run(query: FrameStream, quiet: bool, progress: Progress) -> None:
     try:
         query.wait()
     except KeyboardInterrupt:
@@ -264,7 +257,7 @@ def _run(query: Running, quiet: bool, progress: Progress) -> None:
             _remembered(query)
 
 
-def _remembered(query: Running) -> None:
+def _remembered(query: FrameStream) -> None:
     """How many facts each rule remembers."""
     sizes = query.state().sizes
     if any(sizes.values()):

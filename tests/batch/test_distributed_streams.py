@@ -90,7 +90,7 @@ def test_graphs_out_of_order_meet_and_late_ones_are_counted(tmp_path: Path, spar
     reported = stream.progress()
     assert (reported["graphs"], reported["late"], reported["refused"]) == (61, 1, 1)
     meta = tmp_path / "state" / "dotr" / "dotr-stream.json"
-    meta.write_text(meta.read_text().replace('"version": 2', '"version": 1'))
+    meta.write_text(meta.read_text().replace('"version": 3', '"version": 1'))
     with pytest.raises(EngineError, match=r"D5221[\s\S]*version 1"):
         dotr.spark.stream(reader.json(str(tmp_path / "log")), text=rules, **options)
 

@@ -368,6 +368,8 @@ def test_what_is_in_error_becomes_dead_letters_and_the_rest_goes_on(spark: Any, 
     found = sorted((row.time or 0, json.loads(row.letter)) for row in letters.collect())
     assert [(time, letter["code"]) for time, letter in found] == [(0, "D2018"), (1, "D2001"), (7, "D2001")]
     assert [letter["document"] for _, letter in found] == [bad[2][1], "nonsense", "more nonsense"]
+    plan = letters._jdf.queryExecution().withCachedData().toString()
+    assert "MapInArrow" not in plan.partition("InMemoryRelation")[0], "the events' extraction is read again"
     assert dotr.spark.detect(log, text=RULES, on_error="skip").count() == len(expected)
     spark.catalog.clearCache()
 

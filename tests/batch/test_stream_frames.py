@@ -18,7 +18,7 @@ from dotr.errors import RefusedError, UsageError
 from dotr.events import Clock
 from dotr.io.events import format_jsonl
 from dotr.lang import parse_program
-from tests.batch.test_micro_batches import RULES, SECOND, Graphs, graphs, in_one_go
+from tests.batch.test_micro_batches import RULES, SECOND, Log, graphs, in_one_go
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +26,7 @@ LIMIT = 240
 END = 60 * SECOND
 
 
-def put(folder: Path, number: int, rows: Graphs) -> None:
+def put(folder: Path, number: int, rows: Log) -> None:
     """A file of graphs, which comes after those with smaller numbers."""
     folder.mkdir(exist_ok=True)
     lines = [

@@ -14,13 +14,16 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dotr.batch.facts import GRAPHS
+from dotr.batch.log import LogListing
 from dotr.batch.spark import ordered_frames
 from dotr.batch.spark.distributed import Bundle, Distributed, Graphs, InstantProcessor, SlotProcessor
 from dotr.batch.spark.event_rows import Lines, unpacked_rows
 from dotr.batch.spark.ordered_frames import Ordered
+from dotr.batch.spark.read import FindClocks, ReadContents
 from dotr.batch.spark.session import own
 from dotr.batch.stream import StreamOptions
 from dotr.core.deployment import Deployment
@@ -28,9 +31,9 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import RefusedError
 from dotr.events import Clock
 from dotr.io.events import format_jsonl
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
-from tests.batch.test_micro_batches import RULES, SECOND, graphs
-from tests.batch.test_micro_batches import Graphs as Log
+from tests.batch.test_micro_batches import RULES, SECOND, Log, graphs, text
 
 CORES = 2
 LASTING = """PREFIX : <urn:x:>
@@ -98,10 +101,6 @@ class Operator:
                 yield from processor.handleExpiredTimer((key,), time, None)
 
 
-def text(graph: Iterable[tuple[str, str, str]]) -> str:
-    return "".join(f"{s} {p} {o} .\n" for s, p, o in graph)
-
-
 def table(rows: Log) -> pa.RecordBatch:
     found = [{"time": at // SECOND, "graph": text(graph)} for at, graph in rows]
     return pa.RecordBatch.from_pylist(found, GRAPHS)
@@ -159,7 +158,9 @@ class InOrder:
         halves = [[row for at, row in enumerate(rows) if at % 2 == half] for half in (1, 0)]
         parsed = [table(half) for half in halves if half]
         bundles = [row for batch in Bundle((0,), False)(iter(parsed)) for row in batch.to_pylist()]
-        return lines_of(ordered_frames.taken(of.task, [row["bundle"] for row in bundles], state))
+        return lines_of(
+            ordered_frames.taken(of.task, [(row["bundle"], row["note"]) for row in bundles], state)
+        )
 
 
 def expected(parts: list[tuple[str, list[Log]]], lateness: int) -> list[str]:
@@ -280,22 +281,45 @@ def test_a_rule_that_comes_back_starts_without_a_state() -> None:
     assert any(json.loads(line)["rule"] == "Counted" for line in wanted)
 
 
+def test_few_states_of_an_engine_are_kept() -> None:
+    """Each is whole; Spark keeps those of 100 batches unless it is told."""
+    settings = plan(Ordered, RULES, StreamOptions(), "kept").settings()
+    assert int(settings["spark.sql.streaming.minBatchesToRetain"]) <= 10
+
+
 def test_late_graphs_are_counted_and_an_end_closes_the_last_instant() -> None:
     states: list[Any] = []
     of = plan(Ordered, RULES, StreamOptions(), "late")
 
-    def run(bundles: list[bytes | None]) -> Any:
+    def run(parts: list[ordered_frames.Part]) -> Any:
         known = states[-1] if states else None
         state = SimpleNamespace(exists=known is not None, get=known, update=states.append)
-        return pd.concat(list(ordered_frames.taken(of.task, bundles, state)))
+        return pd.concat(list(ordered_frames.taken(of.task, parts, state)))
 
-    def bundle(rows: Log) -> bytes:
+    def bundle(rows: Log) -> ordered_frames.Part:
         [batch] = Bundle((0,), False)(iter([table(rows)]))
-        return batch.to_pylist()[0]["bundle"]  # type: ignore[no-any-return]  # bytes
+        return batch.to_pylist()[0]["bundle"], None
 
     run([bundle(graphs())])
     found = run([bundle([(SECOND, []), (2 * SECOND, [])])])
     assert found["late"].sum() == 2
-    closed = run([None])
-    assert json.loads(closed["times"].iloc[-1]) == [39 * SECOND, 39 * SECOND]
-    assert lines_of([run([None])]) == []
+    closed = run([(None, None)])
+    assert json.loads(closed["times"].iloc[-1]) == ["39", "39", False]
+    assert lines_of([run([(None, None)])]) == []
+
+
+def test_archives_of_dates_have_the_clock_that_is_found_in_them() -> None:
+    """What the driver is told of the first file is what workers compare the others with."""
+    sink = pa.BufferOutputStream()
+    times = pa.array([SECOND, 2 * SECOND], pa.timestamp("us", tz="UTC"))
+    rows = {"time": times, "graph": ["<urn:x:a> <urn:x:b> <urn:x:c> .\n"] * 2}
+    pq.write_table(pa.table(rows), sink)
+    documents = {"path": ["a.parquet"], "content": [sink.getvalue().to_pybytes()]}
+    batch = pa.RecordBatch.from_pydict(documents)
+    [found] = FindClocks(SourceOptions(), True)(iter([batch]))
+    clock = Clock(found["integer"][0].as_py(), found["unit"][0].as_py())
+    for known in (clock, None):
+        read = ReadContents(LogListing((), known, SourceOptions()))(iter([batch]))
+        rows_of_it = [row for part in read for row in part.to_pylist()]
+        assert [row["time"] for row in rows_of_it] == [SECOND, 2 * SECOND, None]
+        assert Clock(*json.loads(rows_of_it[-1]["note"])["clock"]) == clock == Clock(integer=False)

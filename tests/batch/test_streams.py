@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.batch.spark.stream import BatchTrigger, start
-from dotr.batch.spark.stream_sources import from_records
+from dotr.batch.spark.stream import BatchTrigger
+from dotr.batch.spark.stream_frames import start
+from dotr.batch.spark.stream_sources import files, from_records
 from dotr.batch.stream import StreamOptions
 from dotr.cli.main import run
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, UsageError
+from dotr.events import Clock
 from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
@@ -61,21 +63,24 @@ def test_a_stream_writes_what_one_process_prints(story: Path, spark: Any) -> Non
     with pytest.raises(UsageError, match=r"D4129[\s\S]*dotr\.spark\.detect"):
         dotr.spark.stream(spark.range(3), text=RULES, **folders)
     stream = dotr.spark.stream(frame, story / "rules.dotr", once=True, **folders)
+    query = stream.query
     assert stream.wait(LIMIT)
     assert found(story) == in_one_go(graphs())
     reported = stream.progress()
     assert (reported["graphs"], reported["event_time"], reported["watermark"]) == (60, "39", "39")
     assert reported["state"]["Quiet"] > 0
-    batches = [dict(batch) for batch in stream.query.recentProgress]
+    batches = [dict(batch) for batch in query.recentProgress]
     observed = [batch["observedMetrics"]["dotr"] for batch in batches if batch["numInputRows"]]
     assert sum(metrics.graphs for metrics in observed) == 60
     assert observed[-1].event_time == 39
-    state = stream.query.lastProgress["observedMetrics"]["dotr_state"]
+    state = query.lastProgress["observedMetrics"]["dotr_state"]
     assert (state["watermark"], state["state Quiet"] > 0) == ("38", True)  # 39 is open still
     assert sum(batch["observedMetrics"]["dotr_state"].events for batch in batches) > 0
-    assert stream.query.lastProgress["processedRowsPerSecond"] is not None
-    assert stream.query.lastProgress["observedMetrics"]["dotr_closed"].late == 0
-    assert stream.query.id == stream.query.lastProgress["id"]
+    assert query.lastProgress["processedRowsPerSecond"] is not None
+    assert query.lastProgress["observedMetrics"]["dotr_closed"].late == 0
+    assert query.id == query.lastProgress["id"] == stream.query.id
+    closed = stream.query.lastProgress["observedMetrics"]["dotr_state"]
+    assert closed["watermark"] == "39"
 
 
 def test_a_bad_graph_ends_a_stream_as_a_diagnostic(story: Path, spark: Any) -> None:
@@ -122,13 +127,52 @@ def test_records_as_kafka_has_them_are_json_lines(story: Path, spark: Any) -> No
     reader = spark.readStream.schema("topic string, partition int, offset bigint, value string")
     frame = reader.option("maxFilesPerTrigger", 1).json(str(story / "records"))
     frame = frame.withColumn("value", frame.value.cast("binary"))
-    source = from_records(frame, SourceOptions(), "keep")
+    source = from_records(frame, SourceOptions(), "keep").graphs(None)
     options = StreamOptions(on_error="keep")
     deployment = Deployment(parse_program(RULES, "rules.dotr"))
     folders = (str(story / "out"), str(story / "state"))
-    stream = start(source.frame, source.read, deployment, *folders, options, BatchTrigger(once=True))
+    stream = start("ordered", source, deployment, *folders, options, BatchTrigger(once=True))
     assert stream.wait(LIMIT)
     assert (stream.totals.graphs, stream.totals.refused) == (60, 1)
+    assert found(story) == in_one_go(graphs())
+    (letters,) = (story / "out" / "_letters").iterdir()
+    assert json.loads(letters.read_text(encoding="utf-8"))["document"] == "no JSON"
+
+
+def test_a_stream_begins_before_there_is_data(story: Path, spark: Any) -> None:
+    """A document that cannot be read becomes a letter; the first graph shows how times are written. A later
+    start finds that in the documents, and goes on.
+    """
+    folder, deployment = story / "later", Deployment(parse_program(RULES, "rules.dotr"))
+    folder.mkdir()
+    folders, options = (str(story / "out"), str(story / "state")), StreamOptions(on_error="keep")
+    source = files(spark, str(folder), SourceOptions(), "keep", 3)
+    assert source.sampled() is None
+    stream = start("ordered", source.graphs(None), deployment, *folders, options, BatchTrigger())
+    try:
+        (story / "bad.jsonl").write_text("no JSON\n", encoding="utf-8")
+        os.utime(story / "bad.jsonl", (999_999, 999_999))  # Spark leaves out what is much older
+        (story / "bad.jsonl").rename(folder / "000.jsonl")
+        for _ in range(LIMIT):
+            if (story / "out" / "_letters").exists():
+                break
+            assert not stream.wait(1)
+        log = sorted((story / "log").iterdir())
+        for path in log[:6]:
+            path.rename(folder / path.name)
+        for _ in range(LIMIT):
+            if stream.totals.graphs == 30:
+                break
+            assert not stream.wait(1)
+    finally:
+        stream.stop()
+    assert stream.state().event_time == "19"
+    for path in log[6:]:
+        path.rename(folder / path.name)
+    clock = source.sampled()
+    assert clock == Clock()
+    stream = start("ordered", source.graphs(clock), deployment, *folders, options, BatchTrigger(once=True))
+    assert stream.wait(LIMIT)
     assert found(story) == in_one_go(graphs())
     (letters,) = (story / "out" / "_letters").iterdir()
     assert json.loads(letters.read_text(encoding="utf-8"))["document"] == "no JSON"

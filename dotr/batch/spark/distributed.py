@@ -288,14 +288,15 @@ def _found(slot: int, events: int, content: bytes | None, sizes: str | None) -> 
     return pd.DataFrame({"slot": [slot], "events": [events], "found": [content], "sizes": [sizes]})
 
 
-COLUMNS = "slot bigint, bundle binary, last bigint, graphs bigint, refused bigint"
+COLUMNS = "slot bigint, bundle binary, last bigint, graphs bigint, refused bigint, note string"
 """`last`: the greatest time of the task's graphs, as the stream writes it. Of a task, one row alone counts
-graphs.
+graphs, and has the task's note as in read.py.
 """
 
 _SCHEMA = pa.schema(
     [("slot", pa.int64()), ("bundle", pa.binary())]
     + [(name, pa.int64()) for name in ("last", "graphs", "refused")]
+    + [("note", pa.string())]
 )
 _MUCH = 32_000_000
 """Approximate bytes of buffered graphs."""
@@ -318,20 +319,22 @@ class Bundle:
     def _bundles(self, batches: Batches) -> Batches:
         waiting: list[pa.RecordBatch] = []
         size = refused = 0
+        noted, several = None, False
         for batch in batches:
             if batch.num_columns > 2:
-                notes = batch.column(2).drop_null().to_pylist()
-                refused += sum(len(json.loads(note)["letters"]) for note in notes)
+                for note in batch.column(2).drop_null().to_pylist():
+                    refused += len(json.loads(note)["letters"])
+                    noted = note  # a task has one, at its end
                 batch = batch.filter(batch.column(0).is_valid())  # a note is not a graph
             whole = self._whole(batch.select([0, 1]))
             refused += batch.num_rows - whole.num_rows
             waiting.append(whole.cast(GRAPHS))
             size += whole.nbytes
             if size > _MUCH:
-                yield self._dealt(waiting, refused)
-                waiting, size, refused = [], 0, 0
-        if refused or any(batch.num_rows for batch in waiting):
-            yield self._dealt(waiting, refused)
+                yield self._dealt(waiting, refused, noted)
+                waiting, size, refused, noted, several = [], 0, 0, None, True
+        if refused or (several and noted) or any(batch.num_rows for batch in waiting):
+            yield self._dealt(waiting, refused, noted)
 
     def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows with both a time and a graph. Raises DataError D2018 if all must have both."""
@@ -342,7 +345,7 @@ class Bundle:
                 batch = batch.filter(batch.column(number).is_valid())
         return batch
 
-    def _dealt(self, batches: Sequence[pa.RecordBatch], refused: int) -> pa.RecordBatch:
+    def _dealt(self, batches: Sequence[pa.RecordBatch], refused: int, note: str | None) -> pa.RecordBatch:
         table = pa.Table.from_batches(batches, GRAPHS).combine_chunks()
         count = len(self.slots)
         rest = [0] * (count - 1)
@@ -353,6 +356,7 @@ class Bundle:
             [last] * count,
             [table.num_rows, *rest],
             [refused, *rest],
+            [note, *[None] * (count - 1)],
         ]
         arrays = [column(found, field.type) for found, field in zip(values, _SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
@@ -367,18 +371,30 @@ ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvide
 @dataclass(frozen=True, slots=True)
 class Graphs:
     """A streaming frame (time: bigint in the clock's unit, or µs; graph; optionally note, as in
-    read.py), or the input of `read`, which makes such rows. `base`: None if dotr wrote the graphs.
+    read.py), or the input of `read`, which makes such rows. `base`: None if dotr wrote the graphs. `clock`:
+    None if no graph has come yet that shows how times are written; a stream in order takes that of the first.
     """
 
     frame: DataFrame
-    clock: Clock
+    clock: Clock | None
     base: str | None
     read: Work | None = None
 
     @property
     def unit(self) -> int:
         """µs."""
-        return self.clock.unit if self.clock.integer else 1
+        return self.clock.unit if self.clock is not None and self.clock.integer else 1
+
+    @property
+    def known_clock(self) -> Clock:
+        """The clock of a stream for which it has to be known."""
+        assert self.clock is not None
+        return self.clock
+
+    @property
+    def noted_clock(self) -> list[Any] | None:
+        """The clock as plain values."""
+        return None if self.clock is None else [self.clock.integer, self.clock.unit]
 
 
 class Distributed:
@@ -399,24 +415,24 @@ class Distributed:
         stream: str,
         cores: int,
     ) -> None:
-        check_units(deployment.program, graphs.clock)
+        check_units(deployment.program, graphs.known_clock)
         self._graphs, self._options, self._form = graphs, options, form
         self._id, self._cores = stream, cores
         program = deployment.program
-        self._step = (program.lars.step or graphs.clock.unit) if program.lars.rules else 0
+        self._step = (program.lars.step or graphs.known_clock.unit) if program.lars.rules else 0
         layout = stream_layout(deployment, cores)
         self._meta = {
             **meta_of(deployment, options, DISTRIBUTED),
             "cores": cores,
-            "clock": [graphs.clock.integer, graphs.clock.unit],
+            "clock": graphs.noted_clock,
         }
         treatment = Treatment(forgiving=options.on_error != "fail", shared=False)
         place = shipped_files.place(graphs.frame.sparkSession)
-        self._job = ship(make_job(deployment, graphs.clock, layout, treatment, place=place))
+        self._job = ship(make_job(deployment, graphs.known_clock, layout, treatment, place=place))
         self._places = places(layout, cores)
         self._slots = slots(self._places, cores)
         self._gathered = tuple(slots(range(cores), cores).values())
-        self.event_time = EventTime(_SHIFT if graphs.clock.integer else 0)
+        self.event_time = EventTime(_SHIFT if graphs.known_clock.integer else 0)
         self.delay = -(-options.lateness // 1000) + 1
         """ms."""
 
@@ -458,7 +474,7 @@ class Distributed:
         at = f.timestamp_micros(f.col("last") * f.lit(graphs.unit) + f.lit(self.event_time.shift))
         rows = bundles.select(at.alias("at"), "slot", "bundle")
         if ends is not None:
-            rows = rows.unionByName(ends_of(graphs, ends, self._gathered))
+            rows = rows.unionByName(ends_of(graphs, ends, self._gathered).drop("note"))
         closed = rows.withWatermark("at", f"{self.delay} milliseconds").select("slot", "bundle")
         instants = InstantProcessor(self.instant_task())
         facts = closed.groupBy("slot").transformWithStateInPandas(
@@ -484,7 +500,7 @@ class Distributed:
         last = watermark + self.delay
         if not watermark or last in noted:
             return None  # no data, or the end was last
-        exact = self._graphs.clock.integer and self._graphs.unit % 1000 == 0
+        exact = self._graphs.known_clock.integer and self._graphs.unit % 1000 == 0
         return self._covering(last) + self.delay + (0 if exact else 1)
 
     def _covering(self, last: int) -> int:
@@ -515,7 +531,12 @@ def ends_of(graphs: Graphs, folder: str, numbers: Sequence[int]) -> DataFrame:
 
     ends = graphs.frame.sparkSession.readStream.schema("at bigint").json(folder)
     slot = f.explode(f.expr(f"array({', '.join(f'{number}L' for number in numbers)})")).alias("slot")
-    return ends.select(f.timestamp_millis("at").alias("at"), slot, f.lit(None).cast("binary").alias("bundle"))
+    return ends.select(
+        f.timestamp_millis("at").alias("at"),
+        slot,
+        f.lit(None).cast("binary").alias("bundle"),
+        f.lit(None).cast("string").alias("note"),
+    )
 
 
 def quiet(spark: SparkSession) -> None:

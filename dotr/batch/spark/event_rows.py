@@ -61,21 +61,26 @@ class Typed(Struct, frozen=True):
 
 
 class Lines(Struct, frozen=True):
-    """Events as text of a format: (time in µs, rule, id, line), the line with its end."""
+    """Events as text of a format: (time in µs, rule, id, line), the line with its end. `clock`: None if the
+    stream's is not known yet; an operator then writes by its own.
+    """
 
-    clock: Clock
+    clock: Clock | None
     format_: str
 
     def opened(self, program: Program) -> Write:
         """Writes some events; for one task."""
-        _, write = formatter(self.format_, program.prefixes, program.rules)
+        clock = self.clock
+        assert clock is not None
+        head, write = formatter(self.format_, program.prefixes, program.rules)
+        assert not head, "formats with a head cannot be concatenated"
 
         def lines(events: Sequence[Composite]) -> pa.RecordBatch:
             columns = [
                 integers([event.time for event in events]),
                 texts([event.rule for event in events]),
                 texts([event.id for event in events]),
-                texts([write([event], self.clock) for event in events]),
+                texts([write([event], clock) for event in events]),
             ]
             return pa.RecordBatch.from_arrays(columns, names=["time", "rule", "id", "line"])
 

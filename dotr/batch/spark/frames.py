@@ -175,8 +175,9 @@ def detect(
     ahead of the time before it a time may lie. `budget`: units of work, like `--budget`; more is an error.
     `on_error`: "fail", or "skip": unreadable graphs, and instants in error, become dead letters. The column
     `time` is read once, during this call (again if times occur in several rows, for rules that tick, with
-    `max_jump`, or if rules are cut at gaps), both columns once each time that a result is read; `persist`
-    holds them in memory and on disk instead, until the session ends or its cache is cleared. `times`: "any",
+    `max_jump`, or if rules are cut at gaps), both columns once each time that a result is read, events or
+    letters; `persist` holds them, and what is extracted from them, in memory and on disk instead, until the
+    session ends or its cache is cleared. `times`: "any",
     or "distinct" if each time stands in one row, which spares comparing
     them; only rows of one time that follow each other in a partition are an error then (D4123, when read).
     With HOLD, ISTREAM, DSTREAM or effects all is detected in one task, in order of time (lasting_frames.py).
@@ -271,6 +272,8 @@ def detect(
     facts = frames.facts_of_graphs(
         graphs, several, job, clock, base or STREAM_BASE, times == "distinct", observation is not None
     )
+    if persist:
+        facts = facts.persist()  # events and letters are read from them, by different actions
     first: Time | None = look.first
     if forgiving and any(group.ticks or group.holds for group in layout.plan.groups):
         instants = frames.instants(graphs, look.repeated)

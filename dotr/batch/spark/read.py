@@ -88,22 +88,28 @@ _CHARACTERS = 4_000_000
 
 
 def _noted(log: LogListing, rows_of: Callable[[Reading], Rows]) -> Batches:
-    """Rows in batches, then the note of the task."""
-    assert log.clock is not None
-    unit = log.clock.unit if log.clock.integer else 1
+    """Rows in batches, then the note of the task. Without a clock times are in µs."""
+    unit = log.clock.unit if log.clock is not None and log.clock.integer else 1
     counts = ReadCounts()
+    reading = Reading(log, counts)
     times: list[int] = []
     graphs: list[str] = []
     size = 0
-    for time, graph in rows_of(Reading(log, counts)):
+    for time, graph in rows_of(reading):
         times.append(time // unit)
         graphs.append(graph)
         size += len(graph)
         if len(times) >= _ROWS or size > _CHARACTERS:
             yield _batch(times, graphs, [None] * len(times))
             times, graphs, size = [], [], 0
+    clock = reading.extractor.clock
     note = json.dumps(
-        {"letters": counts.letters, "time_sources": counts.time_sources, "beside": counts.beside}
+        {
+            "letters": counts.letters,
+            "time_sources": counts.time_sources,
+            "beside": counts.beside,
+            "clock": None if clock is None else [clock.integer, clock.unit],
+        }
     )
     yield _batch([*times, None], [*graphs, None], [*([None] * len(times)), note])
 
@@ -430,10 +436,10 @@ def _clocks(
     if heads:
         try:
             look = FindClocks(options, fail)
-            rows = union(heads).mapInArrow(shipped(look), "file string, unit bigint").collect()
+            rows = union(heads).mapInArrow(shipped(look), CLOCK_COLUMNS).collect()
         except Exception as error:  # Py4J and gRPC raise anything
             raise session.as_own_error(error) from None
-        yield from ((row.file, Clock(bool(row.unit), row.unit or 1)) for row in rows)
+        yield from ((row.file, Clock(row.integer, row.unit)) for row in rows)
     for file in kinds.archives:
         try:
             yield file.file, _archive_clock(_archive(spark, file), file, options.unit)
@@ -442,8 +448,11 @@ def _clocks(
                 raise
 
 
+CLOCK_COLUMNS = "file string, integer boolean, unit bigint"
+
+
 class FindClocks(Struct, frozen=True):
-    """(path, content) to (file, unit in µs; 0 means dateTimes); no row for a file without a graph."""
+    """(path, content) to CLOCK_COLUMNS; no row for a file without a graph."""
 
     options: SourceOptions
     fail: bool
@@ -453,13 +462,17 @@ class FindClocks(Struct, frozen=True):
 
     def _found(self, batches: Batches) -> Batches:
         for batch in batches:
-            found: dict[str, int] = {}
+            found: dict[str, Clock] = {}
             for path, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
                 clock = clock_of(path, self.options, self.fail, content.as_py())
                 if clock is not None:
-                    found.setdefault(path, clock.unit if clock.integer else 0)
-            arrays = [texts(list(found)), integers(list(found.values()))]
-            yield pa.RecordBatch.from_arrays(arrays, names=["file", "unit"])
+                    found.setdefault(path, clock)
+            arrays = [
+                texts(list(found)),
+                pa.array([clock.integer for clock in found.values()], pa.bool_()),
+                integers([clock.unit for clock in found.values()]),
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=["file", "integer", "unit"])
 
 
 def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:

@@ -5,7 +5,9 @@ Place:   `dotr.spark.stream` (stream_sources.py) gives users a streaming frame, 
 Method:  `frame` is what a plan (distributed.py, ordered_frames.py) finds, as rows. `FrameStream` hands every
          batch to a sink: the workers keep what they found until it is done (persist), so that a sink may read
          it several times without running an operator twice. A folder gets a file for each batch with events,
-         sorted by (time, rule, id), written by one task; a topic gets the same lines in one write.
+         written by one task; a topic gets the same lines in one write. In order, lines come as the engine
+         reports them; by part they are sorted by (time, rule, id). Late graphs and dead letters that are kept
+         go to files of their own, from the same rows.
          A query that runs once is closed by a row in a folder of the checkpoint, which is a second source of
          the frame, and a second query.
 Bad input: D2102 · D4127 · D4129 · D4309 · D4312 · D5001 · D5220 · D5221 · what a user's function raises.
@@ -19,6 +21,7 @@ import secrets
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -29,7 +32,7 @@ from dotr.batch.spark import session as failures
 from dotr.batch.spark.distributed import Distributed, Graphs, with_settings
 from dotr.batch.spark.event_rows import Form, Lines, rows_of
 from dotr.batch.spark.frame_stages import parallelism
-from dotr.batch.spark.ordered_frames import Ordered
+from dotr.batch.spark.ordered_frames import KEPT, Ordered
 from dotr.batch.spark.session import Batches, crossing, crossing_to_driver, shipped
 from dotr.batch.spark.stream import (
     CLOSED,
@@ -38,8 +41,9 @@ from dotr.batch.spark.stream import (
     OUTPUT,
     RULES_TOLD,
     BatchTrigger,
+    Observed,
+    ObservedQuery,
     OnBatch,
-    Running,
     State,
     check,
     folder_of,
@@ -48,11 +52,11 @@ from dotr.batch.spark.stream import (
     topic_of,
     write_topic,
 )
-from dotr.batch.stream import StreamFolder, StreamOptions, Taken, batch_name, merged
+from dotr.batch.stream import StreamFolder, StreamOptions, Taken, merged
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, DotrError
 from dotr.io.decode.parquet import integers
-from dotr.io.outputs import write_whole
+from dotr.io.outputs import unwritable, write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,7 +70,7 @@ class Plan(Protocol):
     """How a stream finds events: by part, or in order."""
 
     def found(self, ends: str | None = None, closing: bool = False) -> DataFrame:
-        """slot, events, found, sizes and, in order, late, refused, times."""
+        """slot, events, found, sizes and, in order, what ordered_frames.py adds."""
 
     def settings(self) -> dict[str, str]:
         """What a query needs when it starts."""
@@ -132,39 +136,49 @@ class WriteLines:
         lines = (line.encode() for batch in batches for line in batch.column(0).to_pylist())
         first = next(lines, None)
         if first is not None:
+            try:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            except OSError as error:
+                raise unwritable(self.path, error) from None
             write_whole(self.path, chain([first], lines))
             yield pa.RecordBatch.from_arrays([integers([0])], names=["done"])
 
 
-def sorted_lines(rows: DataFrame) -> DataFrame:
-    """The lines of a batch (event_rows.py) in one partition."""
-    return rows.coalesce(1).sortWithinPartitions("time", "rule", "id")
+def write_lines(lines: DataFrame, path: Path) -> None:
+    """A file with the lines of the only column, in one partition; none without a line."""
+    work: Any = shipped(WriteLines(os.path.abspath(path)))
+    if not lines.mapInArrow(work, "done bigint").collect():
+        path.unlink(missing_ok=True)  # of an attempt with other rules
 
 
-def to_folder(folder: StreamFolder) -> Sink:
-    """A file for each batch with events; a task writes it."""
+def lines_in_one(rows: DataFrame, mode: str) -> DataFrame:
+    """The lines of a batch (event_rows.py) in one partition: in the engine's order, or sorted."""
+    one = rows.coalesce(1)
+    return one if mode == ORDERED else one.sortWithinPartitions("time", "rule", "id")
+
+
+def to_folder(folder: StreamFolder, mode: str) -> Sink:
+    """A file for each batch with events."""
 
     def write(rows: DataFrame, number: int) -> None:
-        path = folder.file(batch_name(number))
-        work: Any = shipped(WriteLines(os.path.abspath(path)))
-        if not sorted_lines(rows).select("line").mapInArrow(work, "done bigint").collect():
-            path.unlink(missing_ok=True)  # of an attempt with other rules
+        write_lines(lines_in_one(rows, mode).select("line"), folder.file(number))
 
     return write
 
 
-def to_topic(place: str) -> Sink:
+def to_topic(place: str, mode: str) -> Sink:
     """A record for each event."""
     servers, topic = topic_of(place)
 
     def write(rows: DataFrame, _number: int) -> None:
-        records = sorted_lines(rows).selectExpr("id AS key", "left(line, length(line) - 1) AS value")
+        records = lines_in_one(rows, mode).selectExpr("id AS key", "left(line, length(line) - 1) AS value")
         write_topic(records, servers, topic)
 
     return write
 
 
 def start(
+    mode: str,
     graphs: Graphs,
     deployment: Deployment,
     out: str,
@@ -174,8 +188,7 @@ def start(
     on_batch: OnBatch = ignore_batch,
     cores: int | None = None,
 ) -> FrameStream:
-    """Start a query by part with a folder or a topic of events. `cores`: tasks at once, if Spark does not
-    know.
+    """Start a query with a folder or a topic of events. `cores`: tasks at once, if Spark does not know.
 
     Raises UsageError D4127, D4129, D4309, D4312, RefusedError D5001, D5220, DataError D2102.
     """
@@ -184,10 +197,10 @@ def start(
     sink = None
     if out.startswith(KAFKA):
         topic_of(out, options.format_)
-        sink = to_topic(out)
+        sink = to_topic(out, mode)
     folder = folder_of(out, checkpoint)
     stream = FrameStream(
-        DISTRIBUTED, graphs, deployment, form, checkpoint, options, trigger, on_batch, cores, sink, folder
+        mode, graphs, deployment, form, checkpoint, options, trigger, on_batch, cores, sink, folder
     )
     stream.start()
     return stream
@@ -216,10 +229,21 @@ def start_function(
     return stream
 
 
-class FrameStream(Running):
-    """Owns a running query, its output, and what is known of its parts. `sink` None: the folder gets the
-    events, as lines.
+_KEPT = 200
+"""How many batches keep their metrics; Spark keeps the progress of 100."""
+
+_LOOK = 1
+"""Seconds between two checks whether a query has ended."""
+
+
+class FrameStream:
+    """Owns a running query, its output, and what is known of its parts. `totals`: input and output so far in
+    this process; `mode`: how it runs. `sink` None: the folder gets the events, as lines.
     """
+
+    query: ObservedQuery
+    reasons: tuple[str, ...] = ()
+    """Why it runs in this mode, if that was chosen."""
 
     def __init__(
         self,
@@ -235,47 +259,105 @@ class FrameStream(Running):
         sink: Sink | None,
         folder: str | None,
     ) -> None:
-        super().__init__(on_batch, trigger)
         failures.install()
-        self.mode = mode
+        self.mode, self.totals = mode, Taken(-1)
+        self._on_batch, self._trigger = on_batch, trigger
+        self._error: Exception | None = None
+        self._metrics: dict[int, Observed] = {}
+        self._stopped = False
         self._graphs, self._deployment, self._form = graphs, deployment, form
         home = plain_path(checkpoint)
         self._spark_state = os.path.abspath(os.path.join(home, "spark"))
         own = os.path.abspath(states_of(home))
-        clock = graphs.clock
         noted: dict[str, Any] = {
             "id": secrets.token_hex(8),
             "cores": parallelism(graphs.frame.sparkSession, cores),
-            "clock": [clock.integer, clock.unit],
+            "clock": graphs.noted_clock,
         }
         self._folder = StreamFolder(deployment, folder, own, options, mode, noted)
         noted = self._folder.noted
-        if noted["clock"] != [clock.integer, clock.unit]:
+        if None not in (noted["clock"], graphs.clock) and noted["clock"] != graphs.noted_clock:
             raise DataError.of(
                 "D2102",
                 "this stream writes time differently from before",
                 hint="give the --time-unit it was started with, or another --checkpoint and --out",
             )
-        self._sink = to_folder(self._folder) if sink is None else sink
+        self._sink = to_folder(self._folder, mode) if sink is None else sink
+        places = (("late", options.late), ("letter", options.on_error))
+        self._kept = [f"{name}_lines" for name, policy in places if policy == "keep"]
         self._plan = planned(mode, graphs, deployment, options, form, noted["id"], noted["cores"])
         self._sizes: dict[int, dict[str, int]] = {}
         self._watermark = 0
-        self._times: list[int | None] = [None, None]
+        self._event_time, self._closed, self._open = "", "", False  # of a stream in order
         self._latest: int | None = None
         self._counted: set[tuple[str, int]] = set()
         self._ends = os.path.join(own, "ends")
         os.makedirs(self._ends, exist_ok=True)
 
     def start(self) -> None:
-        self.query = self.with_observed(self._started(closing=self._is_closing()))
+        """Start the query."""
+        self.query = self._started(closing=self._is_closing())
 
-    def _started(self, closing: bool) -> StreamingQuery:
+    def _started(self, closing: bool) -> ObservedQuery:
         found = observed(self._plan.found(self._ends, closing), self._deployment)
         writer: Any = found.writeStream.outputMode("append").foreachBatch(self.take)
         writer = writer.option("checkpointLocation", self._spark_state)
         with with_settings(self._graphs.frame.sparkSession, self._plan.settings()):
             query: StreamingQuery = self._trigger.apply(writer).start()
-        return query
+        return ObservedQuery(query, self._metrics)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the query; returns whether it has ended. A query that runs once then closes its
+        last instant, unless it was stopped. Raises the error that ended the query, as dotr's own.
+        """
+        if not self._ended(timeout):
+            return False
+        if self._trigger.once and not self._stopped:
+            self._close()
+        return True
+
+    def _ended(self, timeout: float | None = None) -> bool:
+        waited = 0
+        try:
+            while not self.query.awaitTermination(_LOOK):  # short waits, so that Ctrl-C works
+                waited += _LOOK
+                self._looked()
+                if timeout is not None and waited >= timeout:
+                    return False
+        except DotrError:
+            raise
+        except Exception as error:  # Py4J raises anything
+            raise self._error or failures.as_own_error(error) from None
+        self._looked()
+        return True
+
+    def stop(self) -> None:
+        """End the query; the output of its last complete batch stays, and it can be started again."""
+        self._stopped = True
+        self.query.stop()
+
+    def progress(self) -> dict[str, Any]:
+        """Counts of this process so far: `mode`, `batch` (its number), `graphs`, `events`, `late` and
+        `refused`; `event_time` and `watermark` once known; `state`, how many facts each rule stores;
+        `rows_per_second` of Spark's last micro-batch.
+        """
+        self._looked()
+        state, totals = self.state(), self.totals
+        known: dict[str, Any] = {
+            "mode": self.mode,
+            "batch": totals.number,
+            "graphs": totals.graphs,
+            "events": totals.events,
+            "late": totals.late,
+            "refused": totals.refused,
+            "state": dict(state.sizes),
+        }
+        for name, time in (("event_time", state.event_time), ("watermark", state.watermark)):
+            if time:
+                known[name] = time
+        last = self.query.lastProgress
+        rate = None if last is None else dict(last).get("processedRowsPerSecond")
+        return {**known, "rows_per_second": rate}
 
     # -- its results
 
@@ -287,8 +369,9 @@ class FrameStream(Running):
                 events = self._take(found, number)
             finally:
                 found.unpersist()
-        except Exception as error:  # a user's function may raise anything
-            self._error = error if failures.own(str(error)) is None else failures.as_own_error(error)
+        except Exception as error:  # Py4J and a user's function may raise anything
+            of_user = self._folder.out is None and failures.own(str(error)) is None
+            self._error = error if of_user else failures.as_own_error(error)
             raise RuntimeError(crossing(error) if isinstance(error, DotrError) else str(error)) from error
         self._watermark = self._read_watermark(f"offsets/{number}", "batchWatermarkMs") or self._watermark
         self._observe(number, {OUTPUT: {"watermark": self.state().watermark or None}})
@@ -296,22 +379,40 @@ class FrameStream(Running):
 
     def _take(self, found: DataFrame, number: int) -> int:
         events = 0
-        for row in found.drop("found").collect():
+        for row in found.drop("found", *KEPT).collect():
             events += row.events
             if row.sizes is not None:
                 self._sizes[row.slot] = json.loads(row.sizes)
-                self._times = json.loads(row.times) if self.mode == ORDERED else self._times
+                if self.mode == ORDERED:
+                    self._event_time, self._closed, self._open = json.loads(row.times)
         self._sink(rows_of(found, self._form), number)
+        for column in self._kept:
+            lines = found.where(f"{column} IS NOT NULL").select(column).coalesce(1)
+            write_lines(lines, self._folder.kept(KEPT[column], number))
         return events
 
+    def _observe(self, batch: int, metrics: Observed) -> None:
+        """Add to Spark's metrics of an unfinished batch."""
+        self._metrics[batch] = metrics
+        for old in sorted(self._metrics)[:-_KEPT]:
+            del self._metrics[old]
+
+    def _add(self, taken: Taken) -> None:
+        totals = self.totals
+        totals.number = max(totals.number, taken.number)
+        totals.graphs += taken.graphs
+        totals.events += taken.events
+        totals.late += taken.late
+        totals.refused += taken.refused
+        self._on_batch(taken, self.state())
+
     def state(self) -> State:
-        """As reported by the parts."""
-        clock, unit = self._graphs.clock, self._graphs.unit
+        """Its progress, as the operators reported it."""
         sizes = merged(self._sizes.values())
         if isinstance(self._plan, Ordered):
-            latest, closed = ("" if time is None else clock.text(time) for time in self._times)
-            return State(latest, closed, sizes)
+            return State(self._event_time, self._closed, sizes)
         assert isinstance(self._plan, Distributed)
+        clock, unit = self._graphs.known_clock, self._graphs.unit
         closed_at = self._plan.event_time.closed(self._watermark) // unit * unit
         return State(
             "" if self._latest is None else clock.text(self._latest * unit),
@@ -339,11 +440,13 @@ class FrameStream(Running):
     # -- the end
 
     def _close(self) -> None:
-        end = self._plan.end(self._committed(), self._last_batch(), self._noted_ends())
+        """Close the last instant; the query has processed the available data, and ended."""
+        noted = () if self._open else self._noted_ends()  # graphs may have come beside an end
+        end = self._plan.end(self._committed(), self._last_batch(), noted)
         if end is None:
             return
         self._folder.write_state(f"ends/{end}.json", json.dumps({"at": end}).encode())
-        self.query = self.with_observed(self._started(closing=True))
+        self.query = self._started(closing=True)
         self._ended()
 
     def _is_closing(self) -> bool:

@@ -2,9 +2,10 @@
 
 Place:   cli/stream.py takes the sources; `dotr.spark.stream` takes a streaming frame of graphs from users
          with their own session, and gives a streaming frame of events, or writes them (stream_frames.py).
-Method:  each source has a streaming frame and the reader of its micro-batches. Files are read by Spark's
-         binaryFile, so that their names and bytes reach the usual readers, on the workers; a record of Kafka
-         is a JSON line. A file is read as soon as it is listed: rename it into place.
+Method:  each source has a streaming frame, and says how workers read it. Files are read by Spark's
+         binaryFile, so that their names and bytes reach the usual readers; a record of Kafka is a JSON line.
+         A file is read as soon as it is listed: rename it into place. How documents write time is found in
+         the first ones before the query starts, if there are any (`sampled`).
 Bad input: D2009 no such folder · D4303 a source that Spark cannot start.
 """
 
@@ -19,27 +20,16 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from dotr.batch.choices import ORDERED, STREAM_FORMATS
+from dotr.batch.choices import STREAM_FORMATS
 from dotr.batch.log import LogListing, is_remote, plain_path
 from dotr.batch.spark import frame_stages, stream_frames
 from dotr.batch.spark.distributed import Graphs
 from dotr.batch.spark.event_rows import Form, Terms, Typed
 from dotr.batch.spark.frames import Rules, clock_of_frame, deployed, graphs_of
-from dotr.batch.spark.read import READ_COLUMNS, FindClocks, ReadContents, ReadLines
+from dotr.batch.spark.read import CLOCK_COLUMNS, FindClocks, ReadContents, ReadLines
 from dotr.batch.spark.session import Work, as_own_error, install, shipped
-from dotr.batch.spark.stream import (
-    Batch,
-    BatchTrigger,
-    Reader,
-    Running,
-    check,
-    graph_reader,
-    not_streaming,
-    observed,
-    read_rows,
-    start,
-    states_of,
-)
+from dotr.batch.spark.stream import BatchTrigger, check, not_streaming, states_of
+from dotr.batch.spark.stream_frames import FrameStream
 from dotr.batch.spark.typed import check_typed, of_rule
 from dotr.batch.stream import StreamOptions, choose, known_mode
 from dotr.budget import BUDGET
@@ -64,14 +54,12 @@ _XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """A streaming frame, and how its batches become graphs: `read` in the driver, `parsed` on all workers,
-    once it is known how the stream writes time. `sampled` finds that in the available data, or None.
+    """`graphs`: the streaming frame, and how workers read it, given how the stream writes time, if known.
+    `sampled` finds that in the available data, or None.
     """
 
-    frame: DataFrame
-    read: Reader
     sampled: Callable[[], Clock | None]
-    parsed: Callable[[Clock], Graphs]
+    graphs: Callable[[Clock | None], Graphs]
 
 
 def files(
@@ -93,18 +81,13 @@ def files(
     place = place if is_remote(place) else os.path.abspath(place)
     frame = reader.load(place).select("path", "content")
 
-    def read(batch: DataFrame, clock: Clock | None) -> Batch:
-        return _documents(batch, clock, options, policy, ReadContents)
-
     def sampled() -> Clock | None:
         there = spark.read.format("binaryFile").schema(_FILE).option("recursiveFileLookup", "true")
         there = there.option("pathGlobFilter", pattern)
         oldest = there.load(place).orderBy("modificationTime", "path").limit(_SAMPLE)
         return _first_clock(oldest, options, policy == "fail")
 
-    return StreamSource(
-        frame, read, sampled, lambda clock: _parsed(frame, clock, options, policy, ReadContents)
-    )
+    return StreamSource(sampled, lambda clock: _parsed(frame, clock, options, policy, ReadContents))
 
 
 def kafka(
@@ -134,13 +117,10 @@ def from_records(
     """
     frame = _lines(records)
 
-    def read(batch: DataFrame, clock: Clock | None) -> Batch:
-        return _documents(batch, clock, options, policy, ReadLines)
-
     def sampled() -> Clock | None:
         return None if some is None else _first_clock(_lines(some()), options, policy == "fail")
 
-    return StreamSource(frame, read, sampled, lambda clock: _parsed(frame, clock, options, policy, ReadLines))
+    return StreamSource(sampled, lambda clock: _parsed(frame, clock, options, policy, ReadLines))
 
 
 def _lines(records: DataFrame) -> DataFrame:
@@ -156,51 +136,30 @@ def rate(spark: SparkSession, rows: int) -> StreamSource:
     graph = f"format_string('<urn:dotr:rate> <urn:dotr:value> {literal} .', value)"
     frame = frame.selectExpr("unix_micros(timestamp) AS time", f"{graph} AS graph")
     clock = Clock(integer=False)
-    read = graph_reader(clock, STREAM_BASE, "fail")
-    return StreamSource(frame, read, lambda: clock, lambda clock: Graphs(frame, clock, STREAM_BASE))
+    return StreamSource(lambda: clock, lambda _clock: Graphs(frame, clock, STREAM_BASE))
 
 
 def _parsed(
-    frame: DataFrame, clock: Clock, options: SourceOptions, policy: str, task: Callable[[LogListing], Work]
-) -> Graphs:
-    work = task(LogListing((), clock, options, policy == "fail"))
-    return Graphs(frame, clock, None, work)
-
-
-def _documents(
     frame: DataFrame,
     clock: Clock | None,
     options: SourceOptions,
     policy: str,
     task: Callable[[LogListing], Work],
-) -> Batch:
-    """Read documents by tasks. The clock is that of the first graph of the first batch that has one."""
-    fails = policy == "fail"
-    try:
-        if clock is None:
-            clock = _first_clock(frame, options, fails)
-        if clock is None:
-            if fails:
-                return Batch(None, [])
-            clock = Clock()  # nothing of it can be read: only its dead letters count
-            log = LogListing((), clock, options, fails)
-            found = read_rows(frame.mapInArrow(shipped(task(log)), READ_COLUMNS), clock)
-            return Batch(None, [], found.letters)
-        log = LogListing((), clock, options, fails)
-        return read_rows(frame.mapInArrow(shipped(task(log)), READ_COLUMNS), clock)
-    except DotrError:
-        raise
-    except Exception as error:  # Py4J raises anything
-        raise as_own_error(error) from None
+) -> Graphs:
+    work = task(LogListing((), clock, options, policy == "fail"))
+    return Graphs(frame, clock, None, work)
 
 
 def _first_clock(frame: DataFrame, options: SourceOptions, fails: bool) -> Clock | None:
     documents = frame.select("path", "content")
-    rows = documents.mapInArrow(shipped(FindClocks(options, fails)), "file string, unit bigint").collect()
+    try:
+        rows = documents.mapInArrow(shipped(FindClocks(options, fails)), CLOCK_COLUMNS).collect()
+    except Exception as error:  # Py4J raises anything
+        raise as_own_error(error) from None
     if not rows:
         return None
     first = min(rows, key=lambda row: str(row.file))
-    return Clock(bool(first.unit), first.unit or 1)
+    return Clock(first.integer, first.unit)
 
 
 def _no_kafka(error: Exception) -> DotrError:
@@ -241,7 +200,7 @@ def stream(
     change_rules: bool,
     schema: str,
     types: Types | None,
-) -> Running | DataFrame:
+) -> FrameStream | DataFrame:
     """The events of `log`, a streaming frame with the columns `time` and `graph` as in `detect`: a streaming
     frame, or a running query if there is an `out` or a `foreach_batch`.
 
@@ -299,7 +258,7 @@ def stream(
             found: Any = stream_frames.frame(choice.mode, source, deployment, options, form, cores)
             found.rule = partial(of_rule, found, deployment.program)
             return found  # type: ignore[no-any-return]  # a frame
-        running: Running = stream_frames.start_function(
+        running = stream_frames.start_function(
             choice.mode,
             source,
             deployment,
@@ -310,12 +269,9 @@ def stream(
             trigger,
             cores,
         )
-    elif choice.mode == ORDERED:
-        read = graph_reader(clock, base or STREAM_BASE, on_error)
-        running = start(observed(source.frame), read, deployment, fspath(out), home or "", options, trigger)
     else:
         running = stream_frames.start(
-            source, deployment, fspath(out), home or "", options, trigger, cores=cores
+            choice.mode, source, deployment, fspath(out), home or "", options, trigger, cores=cores
         )
     running.reasons = choice.reasons
     return running
