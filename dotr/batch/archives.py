@@ -23,8 +23,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter, le, lt
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -36,6 +34,7 @@ from dotr.batch.work import Detecting, Instant, Worker, packed
 from dotr.core.instant import InstantFacts
 from dotr.detect.partitioning import Partitioning, RuleComponentGroup
 from dotr.events import Composite, Message, Time
+from dotr.io.arrow import pa, pc
 from dotr.io.decode.parquet import ArchiveFile, integers, not_there
 from dotr.rdf.terms import Triple
 

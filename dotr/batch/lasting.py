@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dotr.batch.log import GRAPHS, Files, load
+from dotr.batch.log import Files, graph_columns, load
 from dotr.batch.runs import LEAST, MOST, Report, Request, Written, add_counts, write_events
 from dotr.batch.time_cuts import Cutoff, balanced_slices
 from dotr.batch.work import Treatment, first_of_each, message_of, message_text, packed
@@ -423,7 +423,7 @@ def _run_parts(
 ) -> list[_SlicePart]:
     """Run slices until refused instants no longer change what one begins with. `prefix`: of their files."""
     round_("sort", partial(_sort, scratch, cut, request.program.holds, prefix), list(range(buckets)))
-    rows = load(scratch, "declared-", GRAPHS).sort_by("time").to_pylist()
+    rows = load(scratch, "declared-", graph_columns()).sort_by("time").to_pylist()
     said = [(row["time"], row["graph"]) for row in rows]
     parts = [_SlicePart(one, [number]) for number, one in enumerate(cut)]
     waiting = parts
@@ -510,12 +510,12 @@ def _count(report: Report, parts: Sequence[_SlicePart]) -> None:
 
 def _sort(scratch: str, cut: Sequence[Slice], holds: Sequence[Hold], prefix: str, bucket: int) -> None:
     """One bucket of instants: rows to the slices that read them, and the statements in them."""
-    table = load(scratch, f"graphs-{bucket}-", GRAPHS)
+    table = load(scratch, f"graphs-{bucket}-", graph_columns())
     times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
     order = sorted(range(len(times)), key=times.__getitem__)
     del table
-    files = Files(scratch, f"{prefix}-{{}}-{bucket}", GRAPHS)
-    said = Files(scratch, f"declared-{{}}-{bucket}", GRAPHS)
+    files = Files(scratch, f"{prefix}-{{}}-{bucket}", graph_columns())
+    said = Files(scratch, f"declared-{{}}-{bucket}", graph_columns())
     is_held = declared(holds)
     for time, rows in groupby(((times[i], texts[i]) for i in order), key=itemgetter(0)):
         came = [text for _, text in rows]
@@ -546,7 +546,7 @@ def _run(
     slice_, numbers, state = task
     rows: list[tuple[Time, str]] = []
     for place, number in enumerate(numbers):
-        table = load(scratch, f"{prefix}-{number}-", GRAPHS).sort_by("time")
+        table = load(scratch, f"{prefix}-{number}-", graph_columns()).sort_by("time")
         start = cut[number].start
         times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
         own = zip(times, texts, strict=True)

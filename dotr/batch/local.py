@@ -45,12 +45,12 @@ from dotr.batch.facts import COUNTED, FINDING, INSTANTS, REFUSED, FactRow, Layou
 from dotr.batch.lasting import run_slices
 from dotr.batch.log import (
     ARCHIVE_TIME,
-    GRAPHS,
     Files,
     LogListing,
     ReadCounts,
     Split,
     file_size,
+    graph_columns,
     is_archive,
     load,
     packed,
@@ -71,10 +71,10 @@ from dotr.batch.runs import (
 )
 from dotr.batch.time_cuts import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
 from dotr.batch.work import (
-    FACTS,
     Instant,
     Shipped,
     extract,
+    fact_columns,
     fact_rows,
     first_of_each,
     instants,
@@ -464,7 +464,7 @@ def _read(
     found = _Read()
     spans = spans_for(ahead)
     cells = None if gap is None else Spans(gap, MANY_GAPS)
-    files = Files(scratch, f"graphs-{{}}-{number}", GRAPHS)
+    files = Files(scratch, f"graphs-{{}}-{number}", graph_columns())
     step = 1
     for time, graph in read_split(log, split, found.counts, lasting):
         files.add(_bucket(time, buckets), (time, graph), len(graph))
@@ -506,7 +506,7 @@ class _Bucket(Struct, frozen=True):
     number: int
 
     def instants(self, scratch: str) -> Iterator[Instant]:
-        table = load(scratch, f"graphs-{self.number}-", GRAPHS)
+        table = load(scratch, f"graphs-{self.number}-", graph_columns())
         times, graphs = table.column("time").to_pylist(), table.column("graph").to_pylist()
         order = sorted(range(len(times)), key=times.__getitem__)
         del table
@@ -566,7 +566,7 @@ def _extract(
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:
     """Write rows of facts to files by task, as bundles; all of a part go to the same task."""
-    files = Files(scratch, f"facts-{{}}-{name}", FACTS)
+    files = Files(scratch, f"facts-{{}}-{name}", fact_columns())
     for bundles in bundled(rows):
         for row in bundles:
             files.add(row[0] % tasks, row, len(row[2]))
@@ -575,7 +575,9 @@ def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, 
 
 def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int) -> Written:
     """Round 3, one task's parts: events to a file of the output."""
-    table = load(scratch, f"facts-{task}-", FACTS).sort_by([("part", "ascending"), ("time", "ascending")])
+    table = load(scratch, f"facts-{task}-", fact_columns()).sort_by(
+        [("part", "ascending"), ("time", "ascending")]
+    )
     worker = shipped.worker()
     detecting = worker.detecting()
     events = detecting.events(fact_rows(table.to_batches(max_chunksize=64)))

@@ -19,16 +19,17 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dotr.batch.work import graph_text, message_text
 from dotr.errors import DataError
 from dotr.events import Clock, Time
+from dotr.io.arrow import pa
 from dotr.io.decode.documents import Format, format_of, is_packed
 from dotr.io.decode.parquet import SUFFIX, ArchiveFile, column
 from dotr.io.decode.rdf import parse_triples
@@ -528,8 +529,11 @@ def as_path(uri: str) -> str:
     return f"{scheme}:{rest[2:] if rest.startswith('///') else rest}"
 
 
-GRAPHS = pa.schema([("time", pa.int64()), ("graph", pa.large_string())])
-"""A message by column."""
+@cache
+def graph_columns() -> pa.Schema:
+    """A message by column."""
+    return pa.schema([("time", pa.int64()), ("graph", pa.large_string())])
+
 
 _CHUNK = 4_000_000
 

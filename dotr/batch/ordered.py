@@ -21,8 +21,6 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from operator import le, lt
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import Struct
 
 from dotr.batch.archives import one_group
@@ -36,6 +34,7 @@ from dotr.detect.partitioning import Partitioning
 from dotr.emit.events import InstantEvents, together
 from dotr.errors import Diagnostic, DotrError
 from dotr.events import Time
+from dotr.io.arrow import pa, pq
 from dotr.io.decode.documents import Format, format_of, is_packed
 from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import Bookmark, GraphRun, SourceOptions, TimedGraph, WantedForm

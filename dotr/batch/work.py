@@ -34,12 +34,12 @@ import pickle
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from hashlib import blake2b
 from itertools import chain, groupby, islice, zip_longest
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
-import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -77,6 +77,7 @@ from dotr.errors import (
     UnsupportedError,
 )
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, Message, RawMatch, Time, in_order
+from dotr.io.arrow import pa
 from dotr.io.decode.parquet import column
 from dotr.io.errors import dead_letter
 from dotr.io.events import late_line
@@ -759,8 +760,11 @@ def ship(job: Job) -> Shipped:
     return Shipped(job.key, pickle.dumps(job, pickle.HIGHEST_PROTOCOL))
 
 
-FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.binary())])
-"""BundleRow by column."""
+@cache
+def fact_columns() -> pa.Schema:
+    """BundleRow by column."""
+    return pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.binary())])
+
 
 _TOGETHER = 256
 """Instants whose facts are in memory."""
@@ -804,15 +808,15 @@ def _letters(time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock
 
 
 def fact_batches(rows: Iterable[FactRow]) -> Iterator[pa.RecordBatch]:
-    """Rows of facts as batches of FACTS."""
+    """Rows of facts as batches with `fact_columns`."""
     for bundles in bundled(rows):
         columns = zip(*bundles, strict=True)
-        arrays = [column(values, field.type) for values, field in zip(columns, FACTS, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=FACTS)
+        arrays = [column(values, field.type) for values, field in zip(columns, fact_columns(), strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=fact_columns())
 
 
 def fact_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[FactRow]:
-    """Batches of FACTS, sorted by part and time, as rows in that order."""
+    """Batches of `fact_batches`, sorted by part and time, as rows in that order."""
     return unbundled(_bundle_rows(batches))
 
 
@@ -858,5 +862,5 @@ def instants(rows: Iterable[tuple[Time, str]]) -> Iterator[Instant]:
 
 
 def events(worker: Worker, batches: Iterable[pa.RecordBatch]) -> Iterator[Composite]:
-    """FACTS, sorted by part and time, to composite events."""
+    """Batches of `fact_batches`, sorted by part and time, to composite events."""
     return worker.detecting().events(fact_rows(batches))

@@ -16,13 +16,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from dotr.errors import EngineError
+from dotr.io.arrow import pa
 from dotr.rdf.rdflib_terms import rdflib_term
 from dotr.rdf.terms import Term, is_list, members
 
 if TYPE_CHECKING:
     import pandas
     import polars
-    import pyarrow
 
     from dotr.io.python_events import Event
 
@@ -47,23 +47,21 @@ def frame_of(events: Iterable[Event]) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=[*_FIRST, *names])
 
 
-def arrow_of(events: Iterable[Event]) -> pyarrow.Table:
+def arrow_of(events: Iterable[Event]) -> pa.Table:
     """Events, of any run, as `Events.to_arrow` gives them. Raises EngineError D4205."""
     _need("to_arrow", "pyarrow")
-    import pyarrow  # noqa: PLC0415  # half a second of start-up that many runs do not need
-
     found = list(events)
     names = _names(found)
     bindings = [dict(event.composite.bindings) for event in found]
     times = [event.time for event in found]
     integer = all(isinstance(time, int) for time in times)
     arrays = [
-        pyarrow.array(times, pyarrow.int64() if integer else pyarrow.timestamp("us", "UTC")),
-        pyarrow.array([event.rule for event in found], pyarrow.string()),
-        pyarrow.array([event.id for event in found], pyarrow.string()),
+        pa.array(times, pa.int64() if integer else pa.timestamp("us", "UTC")),
+        pa.array([event.rule for event in found], pa.string()),
+        pa.array([event.id for event in found], pa.string()),
         *(_array([one.get(name) for one in bindings]) for name in names),
     ]
-    return pyarrow.table(arrays, names=[*_FIRST, *names])
+    return pa.table(arrays, names=[*_FIRST, *names])
 
 
 def polars_of(events: Iterable[Event]) -> polars.DataFrame:
@@ -86,46 +84,42 @@ def _names(events: Iterable[Event]) -> list[str]:
     return list(dict.fromkeys(name for event in events for name, _ in event.composite.bindings))
 
 
-def _array(terms: Sequence[Term | None]) -> pyarrow.Array:
+def _array(terms: Sequence[Term | None]) -> pa.Array:
     """A column of one type. Values of several types become their lexical forms."""
-    import pyarrow  # noqa: PLC0415  # see above
-
     values = [_python(term) for term in terms]
     lists = any(isinstance(value, list) for value in values)
     if lists and not all(value is None or isinstance(value, list) for value in values):
-        return pyarrow.array([None if term is None else _text(term) for term in terms], pyarrow.string())
+        return pa.array([None if term is None else _text(term) for term in terms], pa.string())
     flat = [member for value in values if value is not None for member in value] if lists else values
     kind = _kind(flat)
     if kind is None:
-        kind = pyarrow.string()
+        kind = pa.string()
         values = [None if term is None else _texts(term) for term in terms]
-    elif pyarrow.types.is_decimal(kind):
+    elif pa.types.is_decimal(kind):
         values = [_decimals(value) for value in values]
-    return pyarrow.array(values, pyarrow.list_(kind) if lists else kind)
+    return pa.array(values, pa.list_(kind) if lists else kind)
 
 
-def _kind(values: Iterable[Any]) -> pyarrow.DataType | None:
+def _kind(values: Iterable[Any]) -> pa.DataType | None:
     """The Arrow type that holds each of `values` (None aside) as it is; None if there is no such type."""
-    import pyarrow  # noqa: PLC0415  # see above
-
     there = [value for value in values if value is not None]
     kinds = {type(value) for value in there}
     if not kinds <= {int, float, Decimal}:
         if kinds == {datetime}:
             zoned = {value.tzinfo is not None for value in there}
-            return None if len(zoned) > 1 else pyarrow.timestamp("us", "UTC" if zoned == {True} else None)
+            return None if len(zoned) > 1 else pa.timestamp("us", "UTC" if zoned == {True} else None)
         return {
-            frozenset({bool}): pyarrow.bool_(),
-            frozenset({date}): pyarrow.date32(),
-            frozenset({str}): pyarrow.string(),
+            frozenset({bool}): pa.bool_(),
+            frozenset({date}): pa.date32(),
+            frozenset({str}): pa.string(),
         }.get(frozenset(kinds))
     if not kinds:
-        return pyarrow.string()
+        return pa.string()
     if kinds == {int}:
-        return pyarrow.int64() if all(-(2**63) <= value < 2**63 for value in there) else None
+        return pa.int64() if all(-(2**63) <= value < 2**63 for value in there) else None
     if Decimal not in kinds:
         fits = all(type(value) is float or abs(value) <= _EXACT for value in there)
-        return pyarrow.float64() if fits else None
+        return pa.float64() if fits else None
     return None if float in kinds else _decimal(list(map(Decimal, there)))
 
 
@@ -136,13 +130,11 @@ def _decimals(value: Any) -> Any:
     return None if value is None else Decimal(value)
 
 
-def _decimal(values: Sequence[Decimal]) -> pyarrow.DataType | None:
+def _decimal(values: Sequence[Decimal]) -> pa.DataType | None:
     """The decimal128 that holds each of `values`; None if 38 digits are too few."""
-    import pyarrow  # noqa: PLC0415  # see above
-
     scale = max(0, *(-int(value.as_tuple().exponent) for value in values))
     whole = max(1, *(value.adjusted() + 1 for value in values))
-    return pyarrow.decimal128(whole + scale, scale) if whole + scale <= _DIGITS else None
+    return pa.decimal128(whole + scale, scale) if whole + scale <= _DIGITS else None
 
 
 def _texts(term: Term) -> str | list[str]:

@@ -18,19 +18,17 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from itertools import accumulate, chain
 from typing import Any, Final, TypeAlias
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dotr.emit.events import Named
 from dotr.emit.templates import RuleTemplate
 from dotr.errors import DotrError
 from dotr.events import Clock, Composite, Time
+from dotr.io.arrow import pa, pc, pq
 from dotr.io.decode.parquet import column, integers, texts
 from dotr.io.events import Cells, TimeTexts, cell_writer, csv_columns, named
 from dotr.io.time import TimeError, parse_datetime
@@ -189,24 +187,28 @@ class EventTableWriter(_TableWriter):
 # ------------------------------------------------------------------ typed columns
 
 Kind: TypeAlias = str
-"""What a column holds: a key of `KIND_TYPES`."""
+"""What a column holds: a key of `kind_types`."""
 
 _DIGITS, _PLACES = 20, 18
 """Digits before and after the point of a decimal that a column takes."""
 
-KIND_TYPES: Final = {
-    "": pa.string(),
-    "iri": pa.string(),
-    "string": pa.string(),
-    "integer": pa.int64(),
-    "decimal": pa.decimal128(_DIGITS + _PLACES, _PLACES),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "dateTime": pa.timestamp("us", tz="UTC"),
-    "list": pa.list_(pa.string()),
-    "term": pa.string(),
-}
-"""Kind → the type of a column; "" of one without a value."""
+
+@cache
+def kind_types() -> Mapping[str, Any]:
+    """Kind → the type of a column; "" of one without a value."""
+    return {
+        "": pa.string(),
+        "iri": pa.string(),
+        "string": pa.string(),
+        "integer": pa.int64(),
+        "decimal": pa.decimal128(_DIGITS + _PLACES, _PLACES),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "dateTime": pa.timestamp("us", tz="UTC"),
+        "list": pa.list_(pa.string()),
+        "term": pa.string(),
+    }
+
 
 _UTC = Clock(integer=False)
 
@@ -288,7 +290,7 @@ class TypedTableWriter(_TableWriter):
     def _open(self) -> None:
         own = [("time", time_type(self._clock)), ("rule", pa.string()), ("id", pa.string())]
         columns = [
-            pa.field(name, KIND_TYPES[kind], metadata={"dotr.kind": kind} if kind else None)
+            pa.field(name, kind_types()[kind], metadata={"dotr.kind": kind} if kind else None)
             for name, kind in zip(self._names, self._kinds, strict=True)
         ]
         self._schema = pa.schema([*own, *columns])
@@ -363,24 +365,24 @@ class TypedTableWriter(_TableWriter):
 def kind_array(values: Sequence[Any], kind: Kind) -> Any:
     """A column of one kind. (`pa.array` would load pandas.)"""
     if kind == "decimal":
-        return texts([None if value is None else str(value) for value in values]).cast(KIND_TYPES[kind])
+        return texts([None if value is None else str(value) for value in values]).cast(kind_types()[kind])
     if kind == "boolean":
-        return integers(values).cast(KIND_TYPES[kind])
+        return integers(values).cast(kind_types()[kind])
     if kind == "list":
         ends = list(accumulate((len(value or ()) for value in values), initial=0))
         found = pa.ListArray.from_arrays(
             _offsets(ends), texts(list(chain.from_iterable(filter(None, values))))
         )
         missing = integers([int(value is None) for value in values]).cast(pa.bool_())
-        return pc.if_else(missing, pa.nulls(len(values), KIND_TYPES[kind]), found)
-    return column(values, KIND_TYPES[kind])
+        return pc.if_else(missing, pa.nulls(len(values), kind_types()[kind]), found)
+    return column(values, kind_types()[kind])
 
 
 def _widened(values: Any, old: Kind, new: Kind) -> Any:
     if old == new:
         return values
     if not old:
-        return pa.nulls(len(values), KIND_TYPES[new])
+        return pa.nulls(len(values), kind_types()[new])
     if new == "decimal":
         return kind_array(values.to_pylist(), new)
     if old == "list":

@@ -27,6 +27,7 @@ from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from dotr.errors import EngineError, RefusedError
+from dotr.io.arrow import pa
 from dotr.regex import regex
 
 if TYPE_CHECKING:
@@ -301,8 +302,6 @@ class ZstandardFrame(io.RawIOBase):
     """Owns a Zstandard frame, which Arrow writes here."""
 
     def __init__(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
-
         self._parts: list[bytes] = []
         self._packing: Any = pa.CompressedOutputStream(pa.PythonFile(self, mode="w"), "zstd")
 

@@ -19,26 +19,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import reduce
+from functools import cache, reduce
 from itertools import accumulate, chain
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec import Struct
 
 from dotr.emit.templates import RuleTemplate
 from dotr.errors import DataError, UsageError
 from dotr.events import NEVER, Clock, Composite
+from dotr.io.arrow import pa, pc, pq
 from dotr.io.decode.parquet import integers, texts
 from dotr.io.event_tables import (
-    KIND_TYPES,
     TABLE_ROWS,
     Kind,
     decoded,
     joined_kinds,
     kind_array,
+    kind_types,
     time_array,
     time_type,
 )
@@ -83,8 +81,12 @@ _FIRST, _END = -62_135_596_800_000_000, 253_402_300_800_000_000
 """µs: 0001-01-01 and 10000-01-01; Python's datetimes, in which Spark collects timestamps, lie between."""
 
 _IRI, _BLANK, _LANGUAGE = "iri", "bnode", f"{RDF}langString"
-TERM: Final = pa.struct([("value", pa.string()), ("type", pa.string()), ("lang", pa.string())])
-"""A term of any kind. `type`: "iri", "bnode", or the datatype; `value`: IRI, label, or lexical form."""
+
+
+@cache
+def term_type() -> Any:
+    """A term of any kind. `type`: "iri", "bnode", or the datatype; `value`: IRI, label, or lexical form."""
+    return pa.struct([("value", pa.string()), ("type", pa.string()), ("lang", pa.string())])
 
 
 class Cell(Struct, frozen=True):
@@ -208,8 +210,8 @@ def _struct(kinds: Mapping[str, Kind]) -> Any:
 
 def _type(kind: Kind) -> Any:
     if kind in ("term", ""):
-        return TERM
-    return pa.list_(TERM) if kind == "list" else KIND_TYPES[kind]
+        return term_type()
+    return pa.list_(term_type()) if kind == "list" else kind_types()[kind]
 
 
 def refuse_alike(columns: TypedColumns) -> None:
@@ -459,9 +461,11 @@ def _array(values: Sequence[Any], kind: Kind) -> Any:
 
 
 def _terms(values: Sequence[Mapping[str, str | None] | None]) -> Any:
-    """A column of `TERM`."""
-    arrays = [texts([None if one is None else one[name] for one in values]) for name in TERM.names]
-    return pa.StructArray.from_arrays(arrays, fields=list(TERM), mask=_booleans([v is None for v in values]))
+    """A column of `term_type`."""
+    arrays = [texts([None if one is None else one[name] for one in values]) for name in term_type().names]
+    return pa.StructArray.from_arrays(
+        arrays, fields=list(term_type()), mask=_booleans([v is None for v in values])
+    )
 
 
 def _booleans(values: Sequence[bool]) -> Any:

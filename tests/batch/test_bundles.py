@@ -9,10 +9,11 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from dotr.batch.facts import GRAPHS, MARK, dealt, drained, packed_facts, unpacked, unpacked_facts
-from dotr.batch.facts import packed_bundle as packed
+from dotr.batch.facts import MARK
 from dotr.batch.spark.distributed import Bundle
 from dotr.batch.spark.frame_stages import Extract
+from dotr.batch.spark.stream_bundles import GRAPHS, dealt, drained, packed_facts, unpacked, unpacked_facts
+from dotr.batch.spark.stream_bundles import packed_bundle as packed
 from dotr.batch.stream import LiveSlots, marks_of, places
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline

@@ -12,7 +12,7 @@ import dotr
 from dotr.batch.archives import times_of, whole_instants
 from dotr.batch.facts import MARK, Cut, FactReader, Layout
 from dotr.batch.lasting import LastingContent, Slice, joined, slices, states
-from dotr.batch.log import GRAPHS, Files, LogListing, load, open_log
+from dotr.batch.log import Files, LogListing, graph_columns, load, open_log
 from dotr.batch.runs import RUN_FILE, UNFINISHED, OutputFolder, batched, part_name, write_events
 from dotr.batch.work import HEAVY, LEAST, FactOracle, MatchOracle, Treatment, Weighing, message_text, skewed
 from dotr.core.deployment import Deployment, Settings
@@ -105,14 +105,14 @@ def test_what_a_run_left_is_dotrs_own_and_a_failed_one_leaves_nothing(tmp_path: 
 
 def test_rows_of_a_number_come_back_from_all_its_files(tmp_path: Path) -> None:
     for bucket in (0, 1):
-        files = Files(str(tmp_path), f"slice-{{}}-{bucket}", GRAPHS)
+        files = Files(str(tmp_path), f"slice-{{}}-{bucket}", graph_columns())
         for number in (1, 10):
             files.add(number, (bucket, f"{number}"), 3_000_000)
         files.close()
-    found = load(str(tmp_path), "slice-1-", GRAPHS)
+    found = load(str(tmp_path), "slice-1-", graph_columns())
     assert found.column("time").to_pylist() == [0, 1], "and not those of slice 10"
-    assert load(str(tmp_path), "slice-2-", GRAPHS).num_rows == 0
-    assert load(str(tmp_path), "slice-2-", GRAPHS).schema == GRAPHS
+    assert load(str(tmp_path), "slice-2-", graph_columns()).num_rows == 0
+    assert load(str(tmp_path), "slice-2-", graph_columns()).schema == graph_columns()
 
 
 KEYED = program(rule("R", at("S"), each(at("H"), within(9, "S"), equal("H.k", "S.k"))))

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dotr.batch.facts import GRAPHS
 from dotr.batch.log import LogListing
 from dotr.batch.spark import ordered_frames
 from dotr.batch.spark.distributed import Bundle, Distributed, Graphs, InstantProcessor, SlotProcessor
@@ -25,6 +24,7 @@ from dotr.batch.spark.event_rows import Lines, unpacked_rows
 from dotr.batch.spark.ordered_frames import Ordered
 from dotr.batch.spark.read import FindClocks, ReadContents
 from dotr.batch.spark.session import own
+from dotr.batch.spark.stream_bundles import GRAPHS
 from dotr.batch.stream import StreamOptions
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline

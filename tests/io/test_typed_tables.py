@@ -79,7 +79,7 @@ def test_a_column_has_the_type_of_its_values_and_gives_their_terms_again(kind: s
     table = written(tmp_path / "e.parquet", list(VALUES[kind]))
     field = table.schema.field("v")
     assert field.metadata == {b"dotr.kind": kind.encode()}
-    assert field.type == event_tables.KIND_TYPES[kind]
+    assert field.type == event_tables.kind_types()[kind]
     found = table.column("v").to_pylist() if kind == "term" else terms(table.column("v"), kind)
     assert found == list(VALUES[kind])
 

@@ -42,24 +42,14 @@ from msgspec import Struct
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from dotr.batch.choices import DISTRIBUTED
-from dotr.batch.facts import (
-    APART,
-    GRAPHS,
-    LETTER,
-    REFUSED,
-    FactRow,
-    Row,
-    dealt,
-    drained,
-    packed_facts,
-    unpacked_facts,
-)
-from dotr.batch.facts import packed_bundle as packed
+from dotr.batch.facts import APART, LETTER, REFUSED, FactRow
 from dotr.batch.spark import session as shipped_files
 from dotr.batch.spark.event_rows import Form, packed_events
 from dotr.batch.spark.frame_stages import Extract
 from dotr.batch.spark.session import Batches, Work, crossing, crossing_to_driver, shipped
 from dotr.batch.spark.stream import CLOSED, INPUT
+from dotr.batch.spark.stream_bundles import GRAPHS, Row, dealt, drained, packed_facts, unpacked_facts
+from dotr.batch.spark.stream_bundles import packed_bundle as packed
 from dotr.batch.stream import (
     LiveSlot,
     StreamOptions,

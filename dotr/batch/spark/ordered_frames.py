@@ -31,13 +31,13 @@ import pandas as pd
 from msgspec import Struct
 
 from dotr.batch.choices import ORDERED
-from dotr.batch.facts import unpacked
 from dotr.batch.log import LogListing
 from dotr.batch.spark.distributed import Graphs, bundled, ends_of
 from dotr.batch.spark.event_rows import Form, Lines, packed_events
 from dotr.batch.spark.read import ReadRows
 from dotr.batch.spark.session import crossing
 from dotr.batch.spark.stream import CLOSED
+from dotr.batch.spark.stream_bundles import unpacked
 from dotr.batch.stream import OrderedEngine, StreamOptions, compare, meta_of, other_clock
 from dotr.batch.work import split_lines
 from dotr.collecting import rarely

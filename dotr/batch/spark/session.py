@@ -55,9 +55,8 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 
-import pyarrow as pa
 from msgspec import Struct
 
 from dotr.batch.work import Place, packed, unpacked
@@ -71,6 +70,7 @@ from dotr.errors import (
     UnsupportedError,
     UsageError,
 )
+from dotr.io.arrow import pa
 from dotr.io.outputs import write_whole
 from dotr.version import __version__
 
@@ -464,7 +464,7 @@ def _folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="dotr-")
 
 
-Batches = Iterator[pa.RecordBatch]
+Batches: TypeAlias = "Iterator[pa.RecordBatch]"
 Work = Callable[[Batches], Batches]
 
 P = ParamSpec("P")

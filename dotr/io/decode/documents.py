@@ -29,6 +29,7 @@ from os.path import splitext
 from typing import IO, Any, Protocol, TypeAlias
 
 from dotr.errors import DataError
+from dotr.io.arrow import pa
 from dotr.io.decode import jelly
 from dotr.io.decode.limits import QuietBytes
 from dotr.regex import regex
@@ -107,8 +108,6 @@ def unpacked(plain: IO[bytes], head: bytes, path: str) -> Unpacked | None:
 
         return Unpacked(plain, bz2.BZ2File(plain))
     if head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
-        import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
-
         return Unpacked(plain, pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd"))
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return Unpacked(plain, _only_member(plain, path))

@@ -22,12 +22,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, groupby
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from dotr.errors import DataError, UnsupportedError
 from dotr.events import Clock, GraphOrMessage, Message, Time, message_of
+from dotr.io.arrow import pa, pc, pq
 from dotr.io.decode.documents import Format
 from dotr.io.decode.plain import LONG, MANY, PlainGraphs
 from dotr.io.decode.rdf import parse_triples
@@ -217,7 +214,7 @@ class ArchiveFile:
                 raise OSError(f"{stated} of {rows.num_rows} rows are there")
         except pa.ArrowInvalid as error:
             raise no_archive(path, str(error).splitlines()[0]) from None
-        except _DAMAGE as error:
+        except _damage() as error:
             raise _damaged(path, error) from None
         self.clock = archive_clock(schema, path, unit, utc)
         self._columns = [name for name in PARTS if name in names]
@@ -294,7 +291,7 @@ class ArchiveFile:
                     yield RowBatch(times, [column.to_pylist() for column in columns], group, number, whole)
                     number += len(times)
                 self._complete(group, number)
-        except _DAMAGE as error:
+        except _damage() as error:
             raise _damaged(self.path, error) from None
 
     def _place(self, batch: RowBatch, row: int) -> str:
@@ -317,7 +314,7 @@ class ArchiveFile:
                     raise missing(f"{self.path}, row group {group}, row {times.index(None) + 1}", "time")
                 self._complete(group, len(times))
                 yield [time for time in times if time is not None]
-        except _DAMAGE as error:
+        except _damage() as error:
             raise _damaged(self.path, error) from None
 
     def _complete(self, group: int, rows: int) -> None:
@@ -390,16 +387,18 @@ def finer_times(column: Any) -> int:
     """How many times of a column are finer than a microsecond."""
     if not pa.types.is_timestamp(column.type) or column.type.unit != "ns":
         return 0
-    exact = column.cast(_NANOSECONDS)
+    exact = _nanoseconds(column)
     return pc.sum(pc.not_equal(exact, _whole_micros(exact))).as_py() or 0
 
 
+def _nanoseconds(column: Any) -> Any:
+    """Times as UTC: clocks of other zones are changed."""
+    return column.cast(pa.timestamp("ns", tz="UTC"))
+
+
 def _whole_micros(column: Any) -> Any:
-    """Nanoseconds rounded down to microseconds, as UTC: clocks of other zones are changed."""
-    return pc.floor_temporal(column.cast(_NANOSECONDS), unit="microsecond")
-
-
-_NANOSECONDS = pa.timestamp("ns", tz="UTC")
+    """Nanoseconds rounded down to microseconds, as UTC."""
+    return pc.floor_temporal(_nanoseconds(column), unit="microsecond")
 
 
 def not_there(place: str) -> UnsupportedError:
@@ -416,8 +415,9 @@ def missing(place: str, what: str) -> DataError:
     return DataError.of("D2018", f"a row has no {what}", place=place, hint="leave such rows out")
 
 
-_DAMAGE = (OSError, pa.ArrowException, ValueError, SystemError, OverflowError, LookupError)
-"""What pyarrow raises over a file that is cut off or whose bytes were changed."""
+def _damage() -> tuple[type[Exception], ...]:
+    """What pyarrow raises over a file that is cut off or whose bytes were changed."""
+    return OSError, pa.ArrowException, ValueError, SystemError, OverflowError, LookupError
 
 
 def _damaged(path: str, error: Exception) -> DataError:

@@ -56,6 +56,7 @@ from msgspec import Struct, field
 from dotr.errors import DataError, Diagnostic, Severity, UsageError
 from dotr.events import Clock, GraphOrMessage, Time, all_triples
 from dotr.extract.forms import FormColumn, FormRun
+from dotr.io.arrow import pa, pq
 from dotr.io.decode.documents import Format, line_blocks, read_bounded, read_some, too_large, unreadable
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.limits import quiet_limit, says_nothing
@@ -86,11 +87,6 @@ from dotr.io.tables.mapping import ABSENT, EVERY, Step, TableMapping, steps_of, 
 from dotr.io.time import TimestampExtractor, UndecidedTimeError
 from dotr.io.time_reading import TimeReading
 from dotr.lang.grammar.cursor import nearest
-
-try:
-    import pyarrow as pa
-except ModuleNotFoundError:  # a lean installation: `open_columns` says so, and rows of text need none
-    pa = None
 
 LONGEST_ROW = 1 << 17
 """Bytes within which a quoted cell must end."""
@@ -836,9 +832,6 @@ def open_columns(path: str, file: bytes | str, form: str, skip: int = 0) -> tupl
     """(schema, batches, rows before them) of a Parquet or Arrow file; of the first `skip` rows, those of
     whole row groups are not read. Raises DataError D2017; the batches raise D2007.
     """
-    import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     damage = (pa.ArrowException, OSError, ValueError, SystemError, OverflowError, LookupError, RecursionError)
     try:
         file = pa.BufferReader(file) if isinstance(file, bytes) else file
@@ -881,8 +874,6 @@ def _by_group(table: Any, first: int = 0) -> Iterator[Any]:
 
 def _arrow(file: Any) -> tuple[Any, Iterator[Any]]:
     """(schema, batches) of an Arrow file, or of a stream in a file."""
-    import pyarrow as pa  # noqa: PLC0415  # start-up: see above
-
     try:
         reader = pa.ipc.open_file(file)
         return reader.schema, (reader.get_batch(n) for n in range(reader.num_record_batches))
@@ -1634,8 +1625,6 @@ class FrameSource:
 
 def _batches(frame: Any) -> tuple[Any, Sequence[Any]]:
     """(schema, batches) of a table of Arrow, a frame of pandas, or what has Arrow's C stream interface."""
-    import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
-
     if isinstance(frame, pa.RecordBatch):
         return frame.schema, [frame]
     if isinstance(frame, pa.Table):
