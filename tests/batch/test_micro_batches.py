@@ -18,11 +18,11 @@ import pyarrow as pa
 import pytest
 
 from dotr.batch import stream as stream_folder
-from dotr.batch.facts import GRAPHS
 from dotr.batch.spark import ordered_frames, stream_frames
 from dotr.batch.spark.distributed import Bundle, Graphs
 from dotr.batch.spark.event_rows import Lines, unpacked_rows
 from dotr.batch.spark.ordered_frames import KEPT, Ordered
+from dotr.batch.spark.stream_bundles import GRAPHS
 from dotr.batch.spark.stream_frames import WriteLines
 from dotr.batch.stream import StreamFolder, StreamOptions
 from dotr.core.deployment import Deployment
