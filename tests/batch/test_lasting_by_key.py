@@ -365,3 +365,34 @@ def test_what_lasts_is_divided_on_request() -> None:
     assert choose("auto", None, deployment, StreamOptions(), 16).mode == ORDERED
     assert choose("auto", DISTRIBUTED, deployment, StreamOptions(), 16).mode == DISTRIBUTED
     assert choose("distributed", None, deployment, StreamOptions(), 2).mode == DISTRIBUTED
+
+
+ENDS = """PREFIX : <ex:>
+HOLD :p FOR 5 s
+RULE Gone DEFINE { dotr_x a :Gone } FROM G := DSTREAM { SELECT ?x { ?x :p ?y } } WITH ?x := G.?x
+INSERT { ?x :q :gone }
+RULE Told DEFINE { dotr_x a :Told } FROM Q := ISTREAM { SELECT ?x { ?x :q ?y } }
+"""
+
+
+def test_a_part_waits_for_the_end_of_what_lasts() -> None:
+    """Without a graph: the part of the key is called at the end, and for effects of its event; others not."""
+    deployment = Deployment(parse_program(ENDS, "r.dotr"))
+    layout = stream_layout(deployment, CORES)
+    job = ship(make_job(deployment, Clock(), layout, Treatment(shared=False)))
+    ((part, time, text),) = extract(job.worker(), [(4 * SECOND, [parsed(":a :p :b . :a :r :c .")])])
+    live = LiveSlots(job, CORES)
+    due: list[Time | None] = []
+    for number in (number for parts in places(layout, CORES).values() for number in parts):
+        marks = [(at, mark) for _, at, mark in marks_of([number], time, time)]
+        found = live.part(number)
+        assert found.take([*marks, (time, text)] if number == part else marks, 6 * SECOND) == []
+        due.append(found.due())
+        if number == part:
+            again = live.part(number)
+            again.restore([found.snapshot()], 6 * SECOND)
+            assert [event.rule for event in again.take([], 9 * SECOND)] == ["Gone"]
+            assert again.due() == 10 * SECOND
+            assert [event.rule for event in again.take([], 10 * SECOND)] == ["Told"]
+            assert again.due() is None
+    assert sorted(due, key=str) == [9 * SECOND, *[None] * (len(due) - 1)]
