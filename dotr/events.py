@@ -64,11 +64,17 @@ Instant: TypeAlias = tuple[Time, list[GraphOrMessage] | None]
 """A time and what came for it; None is a tick without a message."""
 
 
+class LabelledGraph(list[Triple]):
+    """All graphs of an instant, whose blank nodes have their labels; nothing else comes at it."""
+
+
 def labelled(parts: Sequence[GraphOrMessage], time: Time) -> list[Message]:
     """The messages of one instant, blank nodes relabelled per part."""
     if not parts:
         return []
     first = parts[0]
+    if type(first) is LabelledGraph:
+        return [Message(first)]
     if len(parts) == 1 and not isinstance(first, Message):  # most instants have one graph
         return [Message(label_stream([first], time)[0])]
     messages = [part if isinstance(part, Message) else Message(part) for part in parts]

@@ -34,9 +34,12 @@ from msgspec import Struct
 
 from dotr.batch.time_cuts import Slices
 from dotr.detect.partitioning import Partitioning, RuleComponentGroup, StreamKeys, bucket
-from dotr.events import Fact, Time
+from dotr.events import Fact, GraphOrMessage, Time, labelled
 from dotr.expressions.rhythms import is_tick
+from dotr.extract.sharing import attributes
+from dotr.joins.plan import is_class, relation_of
 from dotr.program import Between, Position, Program, Rhythm, Tick, Window, Within
+from dotr.rdf.terms import RDF_TYPE
 
 VERSION = 2
 """The version of the text's form; part of a job's key, so that workers of different releases never mix."""
@@ -101,6 +104,12 @@ class Layout(Struct, frozen=True):
         rest, group = divmod(part, len(self.cuts))
         slice_, bucket = divmod(rest, self.cuts[group].buckets)
         return group, bucket, slice_
+
+    @property
+    def graphs(self) -> RuleComponentGroup | None:
+        """The group of all rules, if graphs are divided instead of facts."""
+        first = self.plan.groups[0] if self.plan.groups else None
+        return None if first is None or first.relations is None else first
 
     def numbered(self, first: Time) -> tuple[int, list[int]]:
         """The number of parts of a log from `first` to `last`, and per group the offset to a part's number
@@ -192,6 +201,43 @@ class Router:
             for number, found in parted.items():
                 lines.setdefault(number, []).append(fact_line(self._numbers[name], found))
         return {number: "\n".join(texts) for number, texts in lines.items()}
+
+
+class GraphRouter:
+    """Divides graphs where what lasts is divided: triples go to the bucket of their key, or to all."""
+
+    def __init__(self, layout: Layout, group: RuleComponentGroup) -> None:
+        assert group.relations is not None, "graphs are divided"
+        self._relations = group.relations
+        self._rest = group.relations.get(RDF_TYPE, -1)
+        self._buckets = layout.cuts[group.number].buckets
+        self._parts = [layout.part(group.number, number, 0) for number in range(self._buckets)]
+        self._sees_all = group.sees_all
+
+    def rows(self, time: Time, graphs: Sequence[GraphOrMessage]) -> list[FactRow]:
+        """The rows of one instant: for each part that needs it its triples, as N-Triples, whose blank nodes
+        have the labels of a run.
+        """
+        relations, rest, buckets = self._relations, self._rest, self._buckets
+        lines: list[list[str]] = [[] for _ in range(buckets)]
+        for message in labelled(graphs, time):
+            for triple in message.graph or ():
+                relation = relation_of(*triple)
+                place = relations.get(relation, rest if is_class(relation) else -1)
+                if place == -1:
+                    continue
+                line = f"{triple[0]} {triple[1]} {triple[2]} .\n"
+                if place is None:
+                    for found in lines:
+                        found.append(line)
+                else:
+                    key = attributes((triple[2 * place],))
+                    lines[bucket(key, (0,), buckets)].append(line)
+        return [
+            (part, time, "".join(found))
+            for part, found in zip(self._parts, lines, strict=True)
+            if found or self._sees_all
+        ]
 
 
 class _Need(Struct, frozen=True):

@@ -12,10 +12,13 @@ Method:  in order: the engine of `dotr run` takes the batches in order, and its 
          not read it. Python's marshal is the codec: it holds plain values only, executes nothing, and is
          several times as fast as JSON; its version is fixed and recorded in the head. Parts of one bucket of
          keys have one state, whatever their groups, so that other rules can go on from it.
-         The mode: features that need all of an instant, in order, run in order: what lasts, late graphs that
-         are kept or refused, dead letters. All others can be distributed, LARS rules too, whose timelines all
-         begin with the stream; this pays with enough cores: each graph goes through Spark twice more. `dotr
-         stream` and `dotr.spark.stream` report the choice and its reasons.
+         Where something lasts graphs are divided instead of facts (lasting/keys.py): a part is a pipeline of
+         all rules, with all of the background, fed with the triples of its keys; of the facts that it finds
+         it drops those of other keys.
+         The mode: features that need all of an instant, in order, run in order: what lasts and has no key,
+         late graphs that are kept or refused, dead letters. All others can be distributed, LARS rules too,
+         whose timelines all begin with the stream; this pays with enough cores: each graph goes through Spark
+         twice more. `dotr stream` and `dotr.spark.stream` report the choice and its reasons.
 Why not: append to one file: the lines that a killed attempt appended would have to be found and cut off.
          A row of state for every fact: Spark's state protocol handles 10,000 of them per second.
 Bad input: D4123 an unknown mode · D4311 what cannot be distributed · D5001 a folder of other events · D5220 a
@@ -39,18 +42,19 @@ from msgspec import Struct
 
 from dotr.batch.choices import AUTO, DISTRIBUTED, MODES, ORDERED
 from dotr.batch.facts import MARK, Cut, FactRow, Layout
-from dotr.batch.work import Detecting, Shipped
+from dotr.batch.work import Detecting, Shipped, split_lines
 from dotr.core.deployment import Deployment
 from dotr.core.instants import ahead
 from dotr.core.pipeline import Pipeline, PipelineObserver, SkippedTriggers
-from dotr.detect.partitioning import By, streams_of
+from dotr.detect.partitioning import By, Partitioning, bucket, streams_of
 from dotr.detect.state import joined
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
-from dotr.events import Clock, Composite, Fact, GraphOrMessage, RawMatch, Time
+from dotr.events import Clock, Composite, Fact, GraphOrMessage, LabelledGraph, RawMatch, Time
 from dotr.io.errors import dead_letter
 from dotr.io.events import ENDINGS, late_line
 from dotr.io.outputs import unwritable, write_whole
-from dotr.program import Program, Tick
+from dotr.lasting.keys import stated
+from dotr.program import Tick
 from dotr.rdf.terms import Triple
 
 VERSION = 3
@@ -183,6 +187,7 @@ def meta_of(deployment: Deployment, options: StreamOptions, mode: str) -> dict[s
         "lateness": options.lateness,
         "mode": mode,
         "keys": keys_of_rules(deployment) if mode == DISTRIBUTED else {},
+        "divided": divided_by(deployment) if mode == DISTRIBUTED else [],
     }
 
 
@@ -229,6 +234,9 @@ def compare(known: dict[str, Any], meta: dict[str, Any], place: str, changing: b
         others.append(f"it has the parts of parallelism {cores[0]}, not {cores[1]}")
     moved = [name for name in kept if known["keys"].get(name) != meta["keys"].get(name)]
     others += [f"rule `{name}` is partitioned by another key beside the new rules" for name in moved]
+    if known.get("divided", []) != meta["divided"]:
+        others.append("what lasts is divided by other keys beside the new rules")
+        moved = moved or ["what lasts"]
     if not others and (changing or not changes):
         return bool(changes)
     hint = "start again with another --checkpoint and --out"
@@ -376,7 +384,7 @@ def choose(
     """
     if asked not in MODES:
         raise UsageError.of("D4123", f"mode cannot be `{asked}`", hint=f"one of {', '.join(MODES)}")
-    against = obstacles(deployment.program, options)
+    against = obstacles(deployment, options)
     if asked == DISTRIBUTED and against:
         raise _cannot(against)
     if asked != AUTO:
@@ -387,6 +395,11 @@ def choose(
         return Choice(ORDERED, tuple(against))
     if cores < MANY_CORES:
         return Choice(ORDERED, (f"one engine is as quick as parts on {cores} cores, and keeps order",))
+    if deployment.program.lasting:
+        return Choice(
+            ORDERED,
+            ("where something lasts each part holds the background (`--mode distributed` divides by key)",),
+        )
     plan = deployment.partitioning(By.KEY)
     if not any(group.keys is not None for group in plan.groups):
         return Choice(
@@ -412,11 +425,11 @@ def _cannot(notes: Sequence[str]) -> UsageError:
     )
 
 
-def obstacles(program: Program, options: StreamOptions) -> list[str]:
-    """Why a stream cannot be distributed; empty if it can."""
-    found = []
-    if program.lasting:
-        found.append("what lasts (HOLD, changes, effects) is followed from instant to instant, in order")
+def obstacles(deployment: Deployment, options: StreamOptions) -> list[str]:
+    """Why a stream cannot be distributed; empty if it can. Where something lasts, the background is read."""
+    found, program = [], deployment.program
+    if program.lasting and isinstance(deployment.divided, str):
+        found.append(f"what lasts (HOLD, changes, effects) has no key: {deployment.divided}")
     if options.late != "drop":
         found.append(f"late graphs are only counted there, and `--late {options.late}` needs them")
     if options.on_error == "keep":
@@ -431,9 +444,29 @@ def obstacles(program: Program, options: StreamOptions) -> list[str]:
     return found
 
 
+def stream_plan(deployment: Deployment) -> Partitioning:
+    """How a stream is divided by key. Raises UsageError D4311 for what lasts without one."""
+    if not deployment.program.lasting:
+        return deployment.partitioning(By.KEY)
+    group = deployment.divided
+    if isinstance(group, str):
+        raise _cannot([group])
+    return Partitioning((), (group,))
+
+
+def divided_by(deployment: Deployment) -> list[list[Any]]:
+    """(relation, place of its key) of what may be stated, as a JSON value; empty if nothing lasts."""
+    program = deployment.program
+    if not program.lasting:
+        return []
+    relations = stream_plan(deployment).groups[0].relations or {}
+    kept = stated(program)
+    return [list(pair) for pair in sorted(relations.items()) if kept is None or pair[0] in kept]
+
+
 def stream_layout(deployment: Deployment, cores: int) -> Layout:
     """The parts of a stream: buckets of keys if any, never slices of time."""
-    plan = deployment.partitioning(By.KEY)
+    plan = stream_plan(deployment)
     cuts = (Cut(max(1, PARTS * cores) if group.keys is not None else 1) for group in plan.groups)
     return Layout(plan, tuple(cuts), _END)
 
@@ -456,7 +489,7 @@ def places(layout: Layout, cores: int) -> dict[int, list[int]]:
 def keys_of_rules(deployment: Deployment) -> dict[str, str]:
     """Rule → the keys of its streams, as text; "" for a rule without one."""
     found, program = {}, deployment.program
-    for group in deployment.partitioning(By.KEY).groups:
+    for group in stream_plan(deployment).groups:
         for rule in (program.rules[i] for i in group.rules):
             names = {*streams_of(rule), *(position.stream for position in rule.positions)}
             keys = {} if group.keys is None else {n: group.keys[n] for n in sorted(names) if n in group.keys}
@@ -631,6 +664,78 @@ class LivePart:
             self._done = _latest([self._done, closed])
 
 
+class LastingPart:
+    """Owns the run of one part where something lasts, over the graphs of its keys. Rows as in LivePart, with
+    triples.
+    """
+
+    def __init__(self, deployment: Deployment, layout: Layout, clock: Clock, number: int) -> None:
+        group, self._bucket, _ = layout.owner(number)
+        self._buckets = layout.cuts[group].buckets
+        keys = layout.plan.groups[group].keys
+        assert keys is not None, "what lasts is divided"
+        self._keys = keys
+        self._pipeline = Pipeline(deployment, PipelineObserver(facts=self._own))
+        self._pipeline.begin(clock)
+        self._seen: Time | None = None  # the last known instant of the stream
+
+    def _own(self, _time: Time, facts: Mapping[str, Sequence[Fact]], _graph: bool) -> dict[str, list[Fact]]:
+        """The facts of the part's keys, of the streams that rules read."""
+        keys, own, buckets = self._keys, self._bucket, self._buckets
+        found = {
+            name: [fact for fact in some if bucket(fact[1], keys[name], buckets) == own]
+            for name, some in facts.items()
+            if name in keys
+        }
+        return {name: some for name, some in found.items() if some}
+
+    def take(self, rows: Iterable[Row], bound: Time | None) -> list[Composite]:
+        """The events of a batch's rows, in order; then of what ends up to and including `bound`, None: up to
+        the last instant that the rows mention.
+
+        Raises ProgramError, DataError D2107; then the part must not be used again.
+        """
+        pipeline = self._pipeline
+        plain: list[Row] = []
+        for time, text in rows:
+            if time == MARK:
+                self._seen = _latest([self._seen, int(text.partition(" ")[2])])
+            else:
+                plain.append((time, text))
+        plain.sort(key=itemgetter(0))
+        for time, text in plain:
+            pipeline.accept(time, LabelledGraph(split_lines(text)))
+        until = self._seen if bound is None else bound
+        if until is not None:
+            pipeline.close_up_to(until)
+        return [event for events in pipeline.drain() for event in events]
+
+    def due(self) -> Time | None:
+        """The next instant that matters although no graph comes, or None."""
+        found = self._pipeline.due(_NEVER)
+        return None if found is None or found >= _NEVER // 2 else found
+
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are stored for it."""
+        return self._pipeline.sizes()
+
+    @property
+    def seen(self) -> Time | None:
+        """The last instant of the stream that a batch mentioned."""
+        return self._seen
+
+    def snapshot(self) -> list[Any]:
+        """Everything that the next batch depends on, as plain values."""
+        return [self._seen, self._pipeline.snapshot()]
+
+    def restore(self, known: Sequence[Sequence[Any]], _closed: Time | None) -> None:
+        """Continue from the one snapshot of a part with the same keys: rules that are among its keep their
+        state. The part is new.
+        """
+        ((self._seen, state),) = known
+        self._pipeline.restore(state)
+
+
 def _latest(times: Iterable[Time | None]) -> Time | None:
     return max((time for time in times if time is not None), default=None)
 
@@ -638,7 +743,7 @@ def _latest(times: Iterable[Time | None]) -> Time | None:
 class LiveSlot:
     """Owns the parts of one place: of a bucket of keys those of all groups with keys; or of all others."""
 
-    def __init__(self, parts: Mapping[int, LivePart]) -> None:
+    def __init__(self, parts: Mapping[int, LivePart | LastingPart]) -> None:
         self._parts = parts
         self._closed: Time | None = None  # ticks and instants up to here have run
 
@@ -691,11 +796,11 @@ class LiveSlots:
     """Owns the live slots of this process for one stream, by place; `cores` are those of its layout."""
 
     def __init__(self, shipped: Shipped, cores: int) -> None:
-        worker = shipped.worker()
+        self._worker = worker = shipped.worker()
         self._layout, self._clock = worker.job.layout, worker.job.clock
-        self._detecting = worker.detecting()
+        self._detecting = worker.detecting() if worker.graphs is None else None
         self._places = places(self._layout, cores)
-        self._digests = [part.digests() for part in self._detecting.deployments]
+        self._digests = [part.digests() for part in self._detecting.deployments] if self._detecting else []
         self._held: dict[int, _Held] = {}
 
     def taken(self, place: int, token: int | None) -> LiveSlot | None:
@@ -710,8 +815,10 @@ class LiveSlots:
     def fresh(self, place: int) -> LiveSlot:
         return LiveSlot({part: self.part(part) for part in self._places[place]})
 
-    def part(self, number: int) -> LivePart:
+    def part(self, number: int) -> LivePart | LastingPart:
         """A new part."""
+        if self._detecting is None:
+            return LastingPart(self._worker.deployment, self._layout, self._clock, number)
         digests = self._digests[self._layout.owner(number)[0]]
         return LivePart(self._detecting, self._layout, self._clock, number, digests)
 

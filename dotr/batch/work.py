@@ -34,7 +34,7 @@ import pickle
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import chain, groupby, islice, zip_longest
 from operator import itemgetter
@@ -53,6 +53,7 @@ from dotr.batch.facts import (
     BundleRow,
     FactReader,
     FactRow,
+    GraphRouter,
     Layout,
     Router,
     bundled,
@@ -630,8 +631,8 @@ class Job(Struct, frozen=True):
 
     `whole`: each slice has all rules, and the detecting task reads it (archives.py). `closed` is the
     closed and indexed background, compressed, or the file with it; `background` its explicit triples as
-    compressed N-Triples, empty unless verifying. `without_graph`: the queries that it alone answers.
-    `cutoff`: the time from which the log is too far ahead.
+    compressed N-Triples, empty unless verifying or something lasts. `without_graph`: the queries that it
+    alone answers. `cutoff`: the time from which the log is too far ahead.
     """
 
     program: Program
@@ -648,7 +649,9 @@ class Job(Struct, frozen=True):
 
     def deployment(self) -> Deployment:
         """Load what the driver compiled: nothing is closed again."""
-        explicit = split_lines(zlib.decompress(self.background).decode())
+        explicit: Collection[Triple] = split_lines(zlib.decompress(self.background).decode())
+        if self.layout.graphs is not None:
+            explicit = frozenset(explicit)  # which all parts share
         kept = self.closed
         closed = zlib.decompress(kept) if isinstance(kept, bytes) else mapped(kept.path())
         return Deployment(self.program, explicit, self.settings, closed=closed)
@@ -671,8 +674,8 @@ def make_job(
     program, settings = deployment.program, replace(deployment.settings, apart=treatment.verify or not whole)
     closed, without_graph = deployment.closed_background(), deployment.without_graph
     contents = closed.contents()
-    explicit = deployment.background if treatment.verify else ()
-    text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
+    explicit = deployment.background if treatment.verify or layout.graphs is not None else ()
+    text = "".join([f"{s} {p} {o} .\n" for s, p, o in sorted(explicit)]).encode()
     parts = (
         VERSION,
         program.fingerprint,
@@ -725,7 +728,15 @@ class Worker:
         self.job = job
         self.router = Router(job.program, job.layout)
         self.deployment = job.deployment()
-        self.extracting = Extracting(self.deployment, job.clock, job.treatment, job.cutoff)
+        group = job.layout.graphs
+        self.graphs = None if group is None else GraphRouter(job.layout, group)
+        """Where graphs are divided instead of facts."""
+
+    @cached_property
+    def extracting(self) -> Extracting:
+        """Finds facts, where facts are divided."""
+        job = self.job
+        return Extracting(self.deployment, job.clock, job.treatment, job.cutoff)
 
     def detecting(self) -> Detecting:
         """Fresh counters for each task; the rules are cheap to build beside the background."""
@@ -772,8 +783,12 @@ _TOGETHER = 256
 
 def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
     """Distinct instants, in any order, to rows of facts; on request, those in error to rows of dead letters.
-    The last row has the number of facts.
+    The last row has the number of facts. Where graphs are divided, to rows of graphs.
     """
+    if worker.graphs is not None:
+        for time, graphs in instants:
+            yield from worker.graphs.rows(time, graphs)
+        return
     extracting, route = worker.extracting, worker.router.rows
     findings = extracting.findings
     extracting.counts = FactCounts()  # left by an aborted attempt

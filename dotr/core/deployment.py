@@ -27,7 +27,7 @@ from dotr.core.instants import JumpLimit, ahead
 from dotr.detect.analysis import IdleTicks, RuleReach, idle_ticks, rule_reaches
 from dotr.detect.detector import TeslaDetector, waking
 from dotr.detect.digest import rule_digests
-from dotr.detect.partitioning import By, Partitioning, plan_batch
+from dotr.detect.partitioning import By, Partitioning, RuleComponentGroup, plan_batch
 from dotr.detect.plan import RulePlan
 from dotr.detect.thresholds import Filtered, sizes
 from dotr.detect.timeline import opened
@@ -258,6 +258,13 @@ class Deployment:
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
         """How detection can be cut, by key and by time. `together`: one task computes what holds."""
         return plan_batch(self.program, by, together, lambda: self.without_graph)
+
+    @cached_property
+    def divided(self) -> RuleComponentGroup | str:
+        """How what lasts is divided by key, with all rules; or why it is not (lasting/keys.py)."""
+        from dotr.lasting.keys import divided  # noqa: PLC0415  # start-up: few programs are divided so
+
+        return divided(self.program, lambda: self.background)
 
     def why_graphs(self, form: Form) -> str:
         """Why graphs of a form are not taken as columns of terms by `dotr run`; "" where they are."""

@@ -397,6 +397,16 @@ class Pipeline:
         """Everything up to here has run; None before anything has."""
         return self._open.settled
 
+    def due(self, bound: Time) -> Time | None:
+        """The next instant before `bound` that matters although no message comes, once all that came has
+        run: of what lasts, or an AFTER.
+        """
+        change = None if self._lasting is None else self._lasting.next()
+        until = bound if change is None else min(change, bound)
+        tick = self._next_tick(until) if self._run_counts.every or self._run_counts.late else None
+        found = until if tick is None else tick
+        return found if found < bound else None
+
     @property
     def latest(self) -> Time | None:
         """The greatest timestamp seen; None before the first graph."""

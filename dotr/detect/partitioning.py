@@ -32,7 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Final, TypeAlias
 from zlib import crc32
 
 from msgspec import Struct
@@ -148,6 +149,11 @@ StreamKeys = Mapping[str, tuple[int, ...]]
 of its facts go to every part.
 """
 
+RelationKeys: TypeAlias = Mapping[str, int | None]
+"""Relation of triples (joins/plan.py) → where its triples have the key: 0 the subject, 1 the object; None:
+each part gets all of them. Triples of other relations go nowhere.
+"""
+
 
 class By(StrEnum):
     """The user's choice: `--by`."""
@@ -175,7 +181,8 @@ class RuleComponentGroup(Struct, frozen=True):
     """Components that share their input; `streams` are the queries whose facts they need.
 
     `ticks` are the rhythms of EVERY in its rules; `late`: one of them has an AFTER, or is a sequence;
-    `sees_all`: and it reads a query that may have facts without a graph. `holds`: it includes the LARS rules.
+    `sees_all`: its parts must know every instant with a graph. `holds`: it includes the LARS rules.
+    `relations`: where graphs go by part, and with them what lasts (lasting/keys.py); None: facts do.
     """
 
     number: int
@@ -188,6 +195,7 @@ class RuleComponentGroup(Struct, frozen=True):
     gap: Time | None = None
     late: bool = False
     sees_all: bool = False
+    relations: RelationKeys | None = None
 
     @property
     def ticking(self) -> bool:
@@ -350,6 +358,31 @@ Choice: TypeAlias = Mapping[str, int | None]
 """Stream → the attribute chosen for it; None: all of its facts go to every part."""
 
 
+class KeyColumn(Struct, frozen=True):
+    """One attribute per stream, in which every match has one key. `carrying`: rule → the variables of its
+    WITH that have this key, too.
+    """
+
+    places: Choice
+    carrying: Mapping[str, frozenset[str]]
+
+
+def key_columns(
+    program: Program, rules: Sequence[int], allowed: Mapping[str, Collection[int]]
+) -> Iterator[KeyColumn]:
+    """The keys of one attribute that the streams of a component of rules can have. `allowed`: stream → the
+    attributes to choose from, where not all.
+    """
+    members = [program.rules[i] for i in rules]
+    if any(isinstance(rule.trigger, Tick) for rule in members):
+        return
+    search = _Search(members, (), computed_attributes(program, members), (), allowed)
+    first = triggering(members[0])
+    for place in allowed.get(first.stream, range(len(first.variables))):
+        for found in search.solve(0, {parted_name(first): place}):
+            yield KeyColumn(found, {rule.name: search.carrying(rule, found) for rule in members})
+
+
 def _copied(column: Choice) -> list[str]:
     return sorted(stream for stream, place in column.items() if place is None)
 
@@ -370,6 +403,9 @@ _Demand: TypeAlias = tuple[Rule, str, str, int] | LarsRule
 """(rule, position, stream, number of attributes), or all atoms of a LARS rule."""
 
 
+NO_LIMITS: Final[Mapping[str, Collection[int]]] = MappingProxyType({})
+
+
 class _Search:
     """Chooses attributes by backtracking; rules are few and their equations determine almost everything."""
 
@@ -379,9 +415,10 @@ class _Search:
         holds: Sequence[LarsRule],
         computed: Collection[tuple[str, str]],
         copyable: Collection[str],
+        allowed: Mapping[str, Collection[int]] = NO_LIMITS,
     ) -> None:
         self._rules = rules
-        self._copyable = copyable
+        self._copyable, self._allowed = copyable, allowed
         self._trigger_keys = {rule.name: trigger_keys(rule, computed) for rule in rules}
         self._demands: list[_Demand] = []
         for rule in _connected(rules, holds):
@@ -408,7 +445,8 @@ class _Search:
                 yield from self.solve(at + 1, {**chosen, **keys})
             return
         rule, position, stream, width = demand
-        places: list[int | None] = [chosen[stream]] if stream in chosen else list(range(width))
+        free = self._allowed.get(stream, range(width))
+        places: list[int | None] = [chosen[stream]] if stream in chosen else list(free)
         if stream in self._copyable and stream not in chosen:
             places.append(None)
         for place in places:
@@ -429,18 +467,23 @@ class _Search:
 
     def _carries(self, rule: Rule, chosen: Choice) -> bool:
         """Whether the composites of a rule carry its trigger's key in the attribute chosen for them."""
-        trigger = triggering(rule)
         place = chosen[rule.name]
         assert place is not None
-        given = rule.bindings[place].expression
+        return rule.bindings[place].variable in self.carrying(rule, chosen)
+
+    def carrying(self, rule: Rule, chosen: Choice) -> frozenset[str]:
+        """The variables of WITH that have the trigger's key."""
+        trigger = triggering(rule)
+        key, known = chosen[parted_name(trigger)], self._trigger_keys[rule.name]
         in_match = {trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose))}
         if isinstance(rule.trigger, RowPattern):
             in_match = {name for name, _ in rule.trigger.rows}
-        return (
-            isinstance(given, Attribute)
+        return frozenset(
+            binding.variable
+            for binding in rule.bindings
+            if isinstance(given := binding.expression, Attribute)
             and given.position in in_match
-            and chosen[parted_name(trigger)]
-            in self._trigger_keys[rule.name].get((given.position, given.variable), ())
+            and key in known.get((given.position, given.variable), ())
         )
 
 
@@ -540,7 +583,7 @@ def _component(
     if seen:
         reasons.append(f"not by key: `{next(iter(seen))}` may have facts at ticks without a graph")
     elif keys is None:
-        reason = (held_reason(program) if holds else None) or _no_key(program, rules)
+        reason = (held_reason(program) if holds else None) or no_key(program, rules)
         if horizon is None:
             keys = stream_keys(program, rules, copying=True)
         reasons.append(reason if keys is None else reason.replace("not by key:", "not by key alone:", 1))
@@ -608,7 +651,8 @@ def _time_cut(
     return reach
 
 
-def _no_key(program: Program, rules: Sequence[int]) -> str:
+def no_key(program: Program, rules: Sequence[int]) -> str:
+    """Why rules have no key, as far as it shows."""
     for i in rules:
         rule = program.rules[i]
         if isinstance(rule.trigger, Tick):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from dotr.lang import load_program
 from tests.batch.test_local import in_one_process
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
 from tests.batch.test_spark_holds import BY_KEY, HELD, IN_ONE_TASK
+from tests.batch.test_stream_operators import DIVIDED
 from tests.batch.test_streams import LIMIT, frame_of, story
 
 __all__ = ["story"]  # a fixture
@@ -128,10 +130,16 @@ def test_what_holds_in_parts_is_what_holds_in_one_process(
     assert sorted(found(tmp_path).splitlines()) == expected
 
 
-def test_a_killed_distributed_stream_goes_on_without_a_difference(
-    story: Path,
-) -> None:
-    """Killed as soon as events of the second batch are there."""
+@pytest.mark.parametrize("rules", [RULES, DIVIDED])
+def test_a_killed_distributed_stream_goes_on_without_a_difference(rules: str, story: Path) -> None:
+    """Killed as soon as events of the second batch are there; also where parts hold what lasts of their keys,
+    with ends by time, and effects.
+    """
+    (story / "rules.dotr").write_text(rules, encoding="utf-8")
+    expected = in_one_go(graphs(), rules)
+    assert {json.loads(line)["rule"] for line in expected.splitlines()} == set(
+        re.findall(r"RULE (\w+)", rules)
+    )
     arguments = [
         *("stream", story / "rules.dotr", "--source", "files", story / "log", "--most", "2", "--once"),
         *("--checkpoint", story / "state", "--out", story / "out", "--master", "local[2]"),
@@ -153,4 +161,4 @@ def test_a_killed_distributed_stream_goes_on_without_a_difference(
     assert reported[0] == "dotr: distributed: that was asked for"
     assert len(reported) == 3, "nothing of what Spark's workers print"
     assert reported[-1].startswith("dotr: remembered facts: ")
-    assert sorted(found(story).splitlines()) == sorted(in_one_go(graphs()).splitlines())
+    assert sorted(found(story).splitlines()) == sorted(expected.splitlines())

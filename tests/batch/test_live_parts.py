@@ -154,7 +154,7 @@ def test_a_mode_is_chosen_and_said_why() -> None:
     assert (few.mode, "2 cores" in few.reasons[0]) == (ORDERED, True)
     assert choose("distributed", None, deployment, plain, 2).mode == DISTRIBUTED
     for options in (StreamOptions(late="keep"), StreamOptions(on_error="skip"), StreamOptions(max_jump=1)):
-        assert obstacles(deployment.program, options)
+        assert obstacles(deployment, options)
         with pytest.raises(UsageError, match="D4311"):
             choose("distributed", None, deployment, options, 16)
     with pytest.raises(UsageError, match="D4123"):
