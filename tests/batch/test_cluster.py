@@ -169,7 +169,7 @@ def test_functions_are_sent_to_workers_as_python_files(
     cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The driver finds the module in its folder, which workers do not have: without the option they end the
-    job with D4156.
+    job with D4154.
     """
     (tmp_path / "sent_functions.py").write_text(FUNCTIONS, encoding="utf-8")
     (tmp_path / "rules.dotr").write_text(CALLING, encoding="utf-8")
