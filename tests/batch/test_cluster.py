@@ -6,107 +6,48 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import time
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import pyspark
 import pytest
 
 import dotr
-from dotr.batch.spark.session import find_java
 from dotr.cli.main import run
-from dotr.errors import EngineError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
+from tests.batch.standalone import (
+    BIN,
+    LIMIT,
+    Cluster,
+    NoClusterError,
+    below,
+    children,
+    mappings,
+    standalone,
+    until,
+)
 from tests.batch.test_spark import RULES
 
 pytestmark = pytest.mark.spark
 
-BIN = Path(pyspark.__file__).parent / "bin"
-LIMIT = 180
 GRAPHS = 20_000
 SMALL = ("--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=512m")
 
 
-def until(what: Callable[[], Any], process: subprocess.Popen[bytes] | None = None) -> Any:
-    """What `what` gives as soon as it gives something; fails after LIMIT, or when the process has ended."""
-    end = time.monotonic() + LIMIT
-    while not (found := what()):
-        assert time.monotonic() < end, "nothing came"
-        assert process is None or process.poll() is None, "it ended before"
-        time.sleep(0.05)
-    return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def children(parent: int) -> list[int]:
-    """The processes that a process started."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            stat = (
-                (entry / "stat").read_text(encoding="utf-8", errors="replace") if entry.name.isdigit() else ""
-            )
-        except OSError:  # it has ended meanwhile
-            continue
-        if stat and int(stat.rpartition(")")[2].split()[1]) == parent:
-            found.append(int(entry.name))
-    return found
-
-
 @pytest.fixture
-def cluster(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], dict[str, str]]]:
-    """(the master's URL, the workers, the environment of all); the parameter is the cores of each worker."""
-    cores = str(getattr(request, "param", 1))
-    if not Path("/proc/self/stat").exists():
-        pytest.skip("executors are found in /proc")
+def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Two workers; the parameter is the cores of each."""
     try:
-        environment = {**os.environ, "JAVA_HOME": find_java().home, "PYSPARK_PYTHON": sys.executable}
-    except EngineError as error:
+        with standalone(tmp_path, cores=getattr(request, "param", 1)) as started:
+            yield started
+    except NoClusterError as error:
         pytest.skip(str(error))
-    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-    port = free_port()
-    url = f"spark://127.0.0.1:{port}"
-    log = (tmp_path / "cluster.log").open("wb")
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(kind: str, *arguments: str) -> None:
-        command = [str(BIN / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *arguments]
-        started.append(
-            subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-        )
-
-    def said(words: str, count: int) -> bool:
-        return (tmp_path / "cluster.log").read_text(encoding="utf-8", errors="replace").count(words) >= count
-
-    try:
-        start("Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-        until(lambda: said("I have been elected leader", 1), started[0])
-        for number in range(2):
-            folder = ("--work-dir", str(tmp_path / f"worker{number}"), "--webui-port", "0")
-            start("Worker", *folder, "--host", "127.0.0.1", "--cores", cores, "--memory", "1g", url)
-        until(lambda: said("Successfully registered with master", 2), started[2])
-        yield url, started[1:], environment
-    finally:
-        for process in started:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        log.close()
 
 
 def archive(folder: Path) -> None:
@@ -119,9 +60,10 @@ def archive(folder: Path) -> None:
 
 
 def submitted(
-    url: str, environment: dict[str, str], folder: Path, *arguments: str
+    url: str, environment: dict[str, str], folder: Path, *arguments: str, settings: Sequence[str] = ()
 ) -> subprocess.Popen[bytes]:
-    command = [str(BIN / "spark-submit"), "--master", url, *SMALL, "dotr-submit.py", *arguments, "-q"]
+    command = [str(BIN / "spark-submit"), "--master", url, *SMALL, *settings, "dotr-submit.py", *arguments]
+    command.append("-q")
     with (folder / "driver.log").open("wb") as log:
         return subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
 
@@ -131,19 +73,37 @@ def working(workers: list[subprocess.Popen[bytes]]) -> list[int]:
     return [one for worker in workers for one in children(worker.pid) if children(one)]
 
 
+DYNAMIC = (
+    *("--conf", "spark.dynamicAllocation.enabled=true"),
+    *("--conf", "spark.dynamicAllocation.shuffleTracking.enabled=true"),
+    *("--conf", "spark.dynamicAllocation.minExecutors=0", "--conf", "spark.executor.cores=1"),
+)
+"""Spark begins without an executor, and asks for some when tasks wait."""
+
+
+@pytest.mark.parametrize("lost", ["executor", "worker"])
 def test_a_submitted_batch_survives_an_executor(
-    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]],
+    lost: str,
+    cluster: Cluster,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """The master is spark-submit's; the batch ran on `local[*]` of the gateway."""
+    """The master is spark-submit's; the batch ran on `local[*]` of the gateway. "worker": executors are
+    allocated dynamically, and a worker is killed together with its executor.
+    """
     url, workers, environment = cluster
     (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
     archive(tmp_path)
     assert run(["spark", "entry-point", "-o", str(tmp_path / "dotr-submit.py")]) == 0
-    driver = submitted(url, environment, tmp_path, "batch", "rules.dotr", "log.parquet", "--out", "out")
+    words = ("batch", "rules.dotr", "log.parquet", "--out", "out")
+    driver = submitted(url, environment, tmp_path, *words, settings=DYNAMIC if lost == "worker" else ())
     try:
-        os.kill(until(lambda: working(workers), driver)[0], signal.SIGKILL)
+        executor = until(lambda: working(workers), driver)[0]
+        if lost == "worker":
+            (worker,) = (one for one in workers if executor in children(one.pid))
+            os.killpg(worker.pid, signal.SIGKILL)
+        else:
+            os.kill(executor, signal.SIGKILL)
         code = driver.wait(LIMIT)
     finally:
         driver.kill()
@@ -159,9 +119,7 @@ def test_a_submitted_batch_survives_an_executor(
     assert len(parts) > 1
 
 
-def test_an_environment_that_is_sent_along_has_dotr(
-    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]], tmp_path: Path
-) -> None:
+def test_an_environment_that_is_sent_along_has_dotr(cluster: Cluster, tmp_path: Path) -> None:
     """Workers start the Python of the archive, which has our dotr; that of PYSPARK_PYTHON has none."""
     url, _, environment = cluster
     here = Path(sysconfig.get_path("purelib"))
@@ -195,25 +153,51 @@ def test_an_environment_that_is_sent_along_has_dotr(
     assert len(list((tmp_path / "out0").glob("part-*.jsonl"))) > 0
 
 
-def mappings(process: int) -> list[str]:
-    """What a process has mapped of closed backgrounds: inode and path, once a mapping."""
-    try:
-        lines = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # it has ended meanwhile
-        return []
-    return [" ".join(line.split()[4:]) for line in lines if "/background-" in line]
+FUNCTIONS = """
+__version__ = "1"
+FUNCTIONS = {"urn:f:room": lambda iri: iri.removeprefix("urn:x:")}
+"""
+CALLING = """PREFIX : <urn:x:>
+RULE Smoked
+DEFINE { dotr_id a :Smoked ; :in ?room }
+FROM Smoke := { SELECT ?name WHERE { ?o :smoke ?room BIND(<urn:f:room>(STR(?room)) AS ?name) } }
+WITH ?room := Smoke.?name
+"""
 
 
-def below(process: int) -> Iterator[int]:
-    """Everything that a process has started, at any remove."""
-    for child in children(process):
-        yield child
-        yield from below(child)
+def test_functions_are_sent_to_workers_as_python_files(
+    cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The driver finds the module in its folder, which workers do not have: without the option they end the
+    job with D4154.
+    """
+    (tmp_path / "sent_functions.py").write_text(FUNCTIONS, encoding="utf-8")
+    (tmp_path / "rules.dotr").write_text(CALLING, encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text("".join(map(_line, range(300))), encoding="utf-8")
+    dotr = [sys.executable, "-m", "dotr"]
+    common = ["rules.dotr", "log.jsonl", "--functions", "sent_functions", "-q"]
+    batch = [*dotr, "batch", *common, "--master", cluster.url, *SMALL]
+    done = subprocess.run(
+        [*batch, "--out", "out", "--py-files", "sent_functions.py"],
+        env=cluster.environment,
+        cwd=tmp_path,
+        timeout=LIMIT,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    expected = subprocess.run(
+        [*dotr, "run", *common], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    found = [path.read_text(encoding="utf-8") for path in (tmp_path / "out").glob("part-*.jsonl")]
+    assert sorted("".join(found).splitlines()) == sorted(expected.stdout.splitlines())
+    assert '"value":"room0"' in expected.stdout
 
 
 @pytest.mark.parametrize("cluster", [2], indirect=True)
 def test_a_background_is_brought_to_an_executor_once(
-    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]],
+    cluster: Cluster,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -261,7 +245,7 @@ def test_a_background_is_brought_to_an_executor_once(
 
 
 def test_a_distributed_stream_survives_an_executor(
-    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]],
+    cluster: Cluster,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:

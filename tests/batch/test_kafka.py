@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ spark.createDataFrame(records, "value string").coalesce(1).write.format("kafka")
 ).save()
 for mode in ("ordered", "distributed"):
     state = ["--checkpoint", f"{folder}/{mode}", "--out", f"kafka:{servers}/{mode}", "--mode", mode]
-    source = ["--source", "kafka", servers, "readings", "--most", "40", "--once", "-q"]
+    source = ["--source", "kafka", servers, "readings", "--most", "25", "--once", "-q"]
     assert run(["stream", f"{folder}/rules.dotr", *source, *state]) == 0
     found = spark.read.format("kafka").options(**kafka).option("subscribe", mode).load()
     rows = found.orderBy("partition", "offset").selectExpr("string(key) AS key", "string(value) AS value")
@@ -67,8 +68,22 @@ def connector() -> str:
     pytest.skip(f"no connector: {missing}")
 
 
+def records_by_batch(checkpoint: Path) -> list[int]:
+    """How many records of the topic's only partition each batch took, by the offsets that Spark noted: the
+    first source on the third line.
+    """
+    (offsets,) = checkpoint.rglob("offsets")
+    noted = sorted(
+        (path for path in offsets.iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
+    )
+    ends = [json.loads(path.read_text(encoding="utf-8").splitlines()[2])["readings"]["0"] for path in noted]
+    return [end - start for start, end in pairwise([0, *ends])]
+
+
 def test_records_become_events_of_a_topic(broker: str, tmp_path: Path) -> None:
-    """In order: the bytes of one process, record by record; distributed: the same set."""
+    """In order: the bytes of one process, record by record; distributed: the same set. No batch takes more
+    than `--most` records.
+    """
     (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
     lines = [
         json.dumps({"time": at // SECOND, "graph": "".join(f"{s} {p} {o} .\n" for s, p, o in graph)})
@@ -84,3 +99,6 @@ def test_records_become_events_of_a_topic(broker: str, tmp_path: Path) -> None:
     assert [key for key, _ in ordered] == [json.loads(line)["id"] for line in expected]
     distributed = json.loads((tmp_path / "distributed.json").read_text(encoding="utf-8"))
     assert sorted(value for _, value in distributed) == sorted(expected)
+    for mode in ("ordered", "distributed"):
+        taken = [count for count in records_by_batch(tmp_path / mode) if count]
+        assert taken == [25, 25, 10], mode

@@ -25,8 +25,14 @@ WITH ?room := Smoke.?room
 """
 
 
+RANKED = tuple(room for room in range(64) for _ in range(64 // (room + 1)))
+"""Room n as often as 1/(n + 1): the first has a fifth of all."""
+
+
 @pytest.mark.parametrize(
-    ("rooms", "reported"), [((0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3), True), (range(64), False)]
+    ("rooms", "reported"),
+    [((0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3), True), (RANKED, True), (range(64), False)],
+    ids=["most", "1/rank", "even"],
 )
 def test_a_heavy_key_is_named(
     rooms: range | tuple[int, ...], reported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

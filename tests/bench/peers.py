@@ -14,6 +14,7 @@ Method:  a virtual environment or a folder of jars in a temporary directory, the
          esper-windows: aggregates of windows by key; see peers_windows.py.
          esper-sequences, flink-sequences: patterns of rows; see peers_sequences.py.
          columns: as-of joins of Polars and DuckDB over a table; see columns.py.
+         spark: one rule by plain PySpark, which is here already; see peers_spark.py.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .peers_environment import Environment, Peer, PeerError, Result
 from .peers_esper import two_events
 from .peers_flink import detection
 from .peers_sequences import matched, recognised
+from .peers_spark import rules_on_spark
 from .peers_windows import windows
 
 ESPER = Peer(
@@ -47,6 +49,7 @@ PEERS = {
     "esper-sequences": Peer(ESPER.requirement, "PeerSequences.java", ESPER.needs),
     "flink-sequences": Peer("apache-flink==2.3.0", "peer_sequences.py", needs=("java",)),
     "columns": columns.PEERS,
+    "spark": Peer("", "peer_spark.py"),
 }
 COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "owlrl": partial(closure, "owlrl", "Department0.", False, 50),
@@ -57,6 +60,7 @@ COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "esper-sequences": recognised,
     "flink-sequences": matched,
     "columns": columns.compared,
+    "spark": rules_on_spark,
 }
 FACTS = {
     "flink": 30_000,
@@ -65,6 +69,7 @@ FACTS = {
     "esper-sequences": 300_000,
     "flink-sequences": 300_000,
     "columns": 1_000_000,
+    "spark": 300_000,
 }
 
 

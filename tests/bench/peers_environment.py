@@ -32,7 +32,8 @@ class PeerError(Exception):
 class Peer:
     """What pip installs, the script that runs there, and what must be on the machine besides.
 
-    A requirement `group:artifact:version`, or several with spaces between them, is Maven's.
+    A requirement `group:artifact:version`, or several with spaces between them, is Maven's. Without one the
+    script runs in this Python.
     """
 
     requirement: str
@@ -108,6 +109,8 @@ class Environment:
 
     def _packages(self) -> list[str]:
         """Installs what pip has; how the script is called."""
+        if not self.peer.requirement:
+            return [sys.executable, str(HERE / self.peer.script)]
         python = self.folder / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
         self._call([sys.executable, "-m", "venv", str(self.folder / "env")], "no virtual environment")
         keep = [] if self._cache else ["--no-cache-dir"]

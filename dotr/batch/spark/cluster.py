@@ -36,7 +36,7 @@ from msgspec.structs import replace
 from dotr.batch.archives import ArchiveSlice, KnownTimes, known_times, share_times, sliced
 from dotr.batch.facts import INSTANTS, Layout, marks
 from dotr.batch.local import LocalRunner
-from dotr.batch.log import ARCHIVE_TIME, LogListing, absolute, is_remote, packed, spread
+from dotr.batch.log import ARCHIVE_TIME, LogListing, absolute, is_archive, is_remote, packed, spread
 from dotr.batch.runs import (
     PARTS,
     RUN_FILE,
@@ -86,7 +86,7 @@ from dotr.batch.work import Shipped, Weight, extract, first_of_each, make_job, s
 from dotr.detect.analysis import ENDLESS
 from dotr.errors import DotrError, EngineError, RefusedError, UnsupportedError
 from dotr.events import Clock, Time
-from dotr.io.decode.parquet import SUFFIX, texts
+from dotr.io.decode.parquet import texts
 from dotr.io.events import ENDINGS, EVENT_FORMATS
 from dotr.io.outputs import unwritable
 from dotr.io.sinks import StatePart
@@ -438,7 +438,7 @@ class _ClusterRun(Struct):
         log = self.request.log
         if self.request.states is not None:
             return False  # its instants are written, too
-        here = (p.file.lower().endswith(SUFFIX) for s in log.splits for p in s.pieces)
+        here = (is_archive(p.file, log.options) for s in log.splits for p in s.pieces)
         return log.fail and log.remote is None and all(here)
 
     def _write(self, tasks: DataFrame, job: Shipped, detect: frames.Detection = frames.of_facts) -> None:
