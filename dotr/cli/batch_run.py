@@ -5,7 +5,6 @@ Place:   called by batch.py; reads program and background, chooses the engine, o
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 import sys
@@ -28,6 +27,7 @@ from dotr.batch.spark.session import SparkOptions as Session
 from dotr.batch.work import Treatment
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, SparkOptions
+from dotr.cli.process import without_logging
 from dotr.cli.show import Progress, funnel_lines, print_funnels, summary_line, time_as_json
 from dotr.core.funnel import matches_lost
 from dotr.detect.digest import rule_digests
@@ -199,10 +199,9 @@ def _run(
     part = folder.open()
     if states is not None:
         request = replace(request, states=states.open())
-    logged = logging.root.manager.disable
-    logging.disable()  # Ctrl-C breaks off a talk with the JVM, which Py4J logs with tracebacks
     try:
-        report = runner.run(request, part, progress.stage)
+        with without_logging():
+            report = runner.run(request, part, progress.stage)
         extra = {**_versions(), **_about(request, runner, begun, monotonic() - start)}
         summary = run_file(request, report, extra)
         if states is not None:
@@ -214,8 +213,6 @@ def _run(
         if states is not None:
             states.abandon()
         raise
-    finally:
-        logging.disable(logged)
     progress.clear()
     if output.summary_ == "json":
         show.json_line(_summary_as_json(request, report, monotonic() - start))

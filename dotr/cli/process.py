@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
@@ -32,6 +34,19 @@ STOPPED = 130
 
 POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """What asks for an end, besides Ctrl-C."""
+
+
+@contextmanager
+def without_logging() -> Iterator[None]:
+    """Libraries log nothing within it: when Ctrl-C breaks off a talk with Spark's Java process, or that
+    ends, Py4J logs tracebacks beside the error that dotr reports.
+    """
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 class Terminated(KeyboardInterrupt):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from dotr.batch.choices import AUTO, DISTRIBUTED, MODES, STREAM_FORMATS
 from dotr.cli import options, show
 from dotr.cli.options import RuleOptions, SourceOptions, SparkOptions
+from dotr.cli.process import without_logging
 from dotr.cli.show import Progress
 from dotr.core.deployment import Deployment
 from dotr.events import Clock
@@ -246,7 +247,8 @@ def _start(
 
 def _run(query: FrameStream, quiet: bool, progress: Progress) -> None:
     try:
-        query.wait()
+        with without_logging():
+            query.wait()
     except KeyboardInterrupt:
         query.stop()
         raise
