@@ -129,6 +129,7 @@ def write_pages(folder: Path) -> None:
         text = text.replace("../lang/language.md", "languages.md").replace(
             "../../patterns/README.md", "patterns.md"
         )
+        text = text.replace("\n```python no-run\n", "\n```python\n")  # which the site would take for text
         path.write_text(text, encoding="utf-8")
 
 

@@ -37,6 +37,15 @@ def test_the_site_has_every_page_and_needs_nothing_else(tmp_path: Path) -> None:
     assert not re.findall(r'<(?:script|link|img|iframe)[^>]+(?:src|href)=["\']?https?:', index)
     assert list((tmp_path / "site" / "search").glob("search_index*"))
     assert dead_links(tmp_path / "site") == []
+    for name, page in pages().items():
+        shown = (tmp_path / "site" / f"{name}.html").read_text(encoding="utf-8")
+        assert len(re.findall("<h2", shown)) == len(headings(page)), name
+
+
+def headings(page: Path) -> list[str]:
+    """Those of the second level, outside of code."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return re.findall(r"^## .*", text, flags=re.M)
 
 
 def test_the_shim_of_the_search_is_the_one_of_npm() -> None:
