@@ -118,6 +118,8 @@ def cell(term: Term, kind: Kind) -> Cell:
         return Cell(None, False)
     if own == kind:
         return Cell(value, same == term)
+    if kind == "double" and own in ("integer", "decimal"):
+        return Cell(float(value), False)
     return Cell(value if (own, kind) == ("integer", "decimal") else None, False)
 
 
