@@ -257,7 +257,7 @@ class _Relations:
         for hold in program.holds:
             for predicate in (hold.start, hold.until):
                 if predicate is not None:
-                    self._places[predicate] = COPIED
+                    self.demand(predicate, COPIED)
 
     def copy(self) -> _Relations:
         """One that shares nothing."""

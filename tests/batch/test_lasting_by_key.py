@@ -62,6 +62,7 @@ DATALOG = [
     ":d(?x, ?y) :- :q(?x, ?y), NOT :p(?x, ?y) .",
     ":D(?x) :- :p(?x, ?y), :n(?y, ?z) .",
     ":d(?y, ?x) :- :r(?x, ?y) .",
+    ":from(?x, ?y) :- :e(?x, ?y) .",
     ":m(?x, ?z) :- :n(?x, ?y), :n(?y, ?z) .",
     ":d(?x, ?k) :- AGGREGATE(:p(?x, ?y) ON ?x BIND COUNT(?y) AS ?k) .",
 ]
@@ -78,6 +79,7 @@ LASTING = [
     "?y :r ?x",
     "?x a :D . OPTIONAL { ?y :r ?x }",
     "?x :p/:n ?y",
+    "?x :p ?z . ?x :from ?y",
     "?x a ?y",
     "OPTIONAL { ?x :q ?z } ?x :p ?y",
     "?y :n ?z OPTIONAL { ?v :q ?y } ?x :p ?y",
@@ -268,6 +270,12 @@ def divided(holds: str, where: str, more: str = "", datalog: str = "") -> str:
         ("HOLD :p", "?x :p ?y FILTER NOT EXISTS { ?x :q ?z }", "", "<ex:p> 0, <ex:q> 0"),
         ("HOLD :p", "?x :d ?y", ":d(?x, ?y) :- :p(?y, ?x), NOT :n(?x, ?y) .", "<ex:d> 0, <ex:n> 0, <ex:p> 1"),
         ("HOLD :p", "?x :d ?y", ":d(?x, :a) :- :p(?x, ?y), :n(?y, ?z) .", "<ex:d> 0, <ex:n> None, <ex:p> 0"),
+        (
+            "HOLD :p FROM :d",
+            "?x :p ?z . ?x :d ?y",
+            ":d(?x, ?y) :- :q(?x, ?y) .",
+            "<ex:d> None, <ex:p> 0, <ex:q> None",
+        ),
         (
             "HOLD :p",
             "?x :p ?z . ?z :d ?y",
