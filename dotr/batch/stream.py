@@ -187,7 +187,7 @@ def meta_of(deployment: Deployment, options: StreamOptions, mode: str) -> dict[s
         "lateness": options.lateness,
         "mode": mode,
         "keys": keys_of_rules(deployment) if mode == DISTRIBUTED else {},
-        "divided": divided_by(deployment) if mode == DISTRIBUTED else [],
+        "divided": divided_by(deployment) if mode == DISTRIBUTED else None,
     }
 
 
@@ -234,8 +234,12 @@ def compare(known: dict[str, Any], meta: dict[str, Any], place: str, changing: b
         others.append(f"it has the parts of parallelism {cores[0]}, not {cores[1]}")
     moved = [name for name in kept if known["keys"].get(name) != meta["keys"].get(name)]
     others += [f"rule `{name}` is partitioned by another key beside the new rules" for name in moved]
-    if known.get("divided", []) != meta["divided"]:
-        others.append("what lasts is divided by other keys beside the new rules")
+    divided = known.get("divided"), meta["divided"]
+    if divided[0] != divided[1]:
+        other = "what lasts is divided by other keys beside the new rules"
+        if None in divided:
+            other = f"{'something' if divided[0] is None else 'nothing'} lasts under the new rules"
+        others.append(other)
         moved = moved or ["what lasts"]
     if not others and (changing or not changes):
         return bool(changes)
@@ -454,11 +458,13 @@ def stream_plan(deployment: Deployment) -> Partitioning:
     return Partitioning((), (group,))
 
 
-def divided_by(deployment: Deployment) -> list[list[Any]]:
-    """(relation, place of its key) of what may be stated, as a JSON value; empty if nothing lasts."""
+def divided_by(deployment: Deployment) -> list[list[Any]] | None:
+    """(relation, place of its key) of what may be stated or ended, as a JSON value; None if nothing lasts,
+    whose parts have another state.
+    """
     program = deployment.program
     if not program.lasting:
-        return []
+        return None
     relations = stream_plan(deployment).groups[0].relations or {}
     kept = stated(program)
     return [list(pair) for pair in sorted(relations.items()) if kept is None or pair[0] in kept]

@@ -16,7 +16,8 @@ Method:  as queries over distributed RDF are local to a partition by subject or 
          Instants: queries that rules read are evaluated when a graph comes, a change is reported, or an AFTER
          is due. With changes, or an AFTER, every other query must therefore need a triple that only a graph
          has: then it has no facts at instants that other keys make. Otherwise its parts get every instant
-         with a graph.
+         with a graph. So they do where effects may lead to effects of the same rule: how many may follow each
+         other is counted from graph to graph, of any key.
          Effects state and end triples of their events' keys only.
 Why not: a closed model in one place with queries divided: every change of it would go to all parts.
 """
@@ -45,8 +46,10 @@ from dotr.program import (
     Entailment,
     NotAtom,
     Program,
+    RelationToStream,
     Rule,
     Select,
+    StandingQuery,
     TemplateVar,
     Tick,
     Var,
@@ -133,13 +136,13 @@ def _divided(program: Program, background: Callable[[], Collection[Triple]]) -> 
         None,
         frozenset(),
         late=late,
-        sees_all=late or bool(always),
+        sees_all=late or bool(always) or _in_circles(program, demands),
         relations=relations.chosen(),
     )
 
 
 def stated(program: Program) -> frozenset[Relation] | None:
-    """The relations that graphs or events may state from instant to instant; None: all."""
+    """The relations that graphs or events may change from instant to instant; None: all."""
     found: set[Relation] = set()
     for hold in program.holds:
         if hold.class_ is not None:
@@ -148,8 +151,78 @@ def stated(program: Program) -> frozenset[Relation] | None:
             found.add(hold.predicate)
         else:
             return None
-    inserted = (template for rule in program.rules for template in rule.inserts)
-    return frozenset(found.union(map(_relation_stated, inserted)))
+    return frozenset(found.union(*map(_changed, program.rules)))
+
+
+def _changed(rule: Rule) -> set[Relation]:
+    """The relations of what a rule's events state or end."""
+    return {*map(_relation_stated, rule.inserts), *map(_relation_stated, rule.deletes)}
+
+
+def _in_circles(program: Program, demands: Mapping[str, Mapping[int, Sequence[_Demand]]]) -> bool:
+    """Whether events of a rule may have effects that lead to events of it."""
+    leads: dict[str, set[str]] = {}  # relations, ends of theirs, streams, and rules → what depends on them
+    for name, found in demands.items():
+        ends = name in program.standing and _may_begin_with_an_end(program.standing[name])
+        for relation in {_predicate(relation) for some in found.values() for relation, _ in some}:
+            for node in (relation, f"end {relation}") if ends else (relation,):
+                leads.setdefault(node, set()).add(f"of {name}")
+    for one in program.datalog:
+        atoms = [_predicate(relation_of(a.subject, a.predicate, a.object)) for a in _atoms_of(one)]
+        heads = [node for head in atoms[: len(one.heads)] for node in (head, f"end {head}")]
+        for relation in atoms:
+            leads.setdefault(relation, set()).update(heads)
+            leads.setdefault(f"end {relation}", set()).update(heads)
+    effects = {
+        rule.name: [_predicate(_relation_stated(one)) for one in rule.inserts]
+        + [f"end {_predicate(_relation_stated(one))}" for one in rule.deletes]
+        for rule in program.rules
+    }
+    for rule in program.rules:
+        for position in rule.positions:
+            leads.setdefault(f"of {position.stream}", set()).add(f"of {rule.name}")
+        leads.setdefault(f"of {rule.name}", set()).update(effects[rule.name])
+    for name, todo in effects.items():
+        seen: set[str] = set()
+        while todo:
+            if (node := todo.pop()) not in seen:
+                seen.add(node)
+                todo += leads.get(node, ())
+        if f"of {name}" in seen:
+            return True
+    return False
+
+
+def _may_begin_with_an_end(standing: StandingQuery) -> bool:
+    """Whether the end of a triple may be reported by a DSTREAM, or an ISTREAM."""
+    select = standing.select
+    return standing.operator is not RelationToStream.ISTREAM or bool(
+        select.group_by or select.having or not _only_adds(select.where)
+    )
+
+
+def _only_adds(group: GroupPattern) -> bool:
+    """Whether more triples never end a solution, as far as it shows."""
+    for element in group.elements:
+        match element:
+            case Triples() | Values():
+                continue
+            case Filter(condition=expression) | Bind(expression=expression):
+                added = not _has(expression, Exists)
+            case Union(branches=branches):
+                added = all(map(_only_adds, branches))
+            case GroupPattern():
+                added = _only_adds(element)
+            case _:
+                added = False
+        if not added:
+            return False
+    return True
+
+
+def _predicate(relation: Relation) -> Relation:
+    """That of a class or of all classes: the predicate."""
+    return RDF_TYPE if is_class(relation) else relation
 
 
 def _relation_stated(template: TemplateTriple | PatternTriple) -> Relation:
@@ -257,7 +330,7 @@ class _Relations:
         for hold in program.holds:
             for predicate in (hold.start, hold.until):
                 if predicate is not None:
-                    self._places[predicate] = COPIED
+                    self.demand(predicate, COPIED)
 
     def copy(self) -> _Relations:
         """One that shares nothing."""
@@ -420,8 +493,7 @@ class _Walk:
         """A query, or one inside another."""
         if key is not None and (select.limit is not None or select.offset):
             raise UndividedError(f"`{self._name}` has a LIMIT over all keys together")
-        outside = [p.expression for p in select.projection if p.expression is not None]
-        outside += [*select.having, *(order.expression for order in select.order_by)]
+        outside = _computed(select)
         grouped = bool(select.group_by) or any(map(_has_aggregate, outside))
         if (
             grouped
@@ -505,14 +577,20 @@ class _Walk:
         return key is not None and any(isinstance(n, Var) and n.name == key for n in (subject, object_))
 
 
+def _computed(select: Select) -> list[Expression]:
+    """The expressions over a query's groups or solutions."""
+    found = [p.expression for p in select.projection if p.expression is not None]
+    return [*found, *select.having, *(order.expression for order in select.order_by)]
+
+
 def _has_aggregate(expression: Expression) -> bool:
-    match expression:
-        case Aggregate():
-            return True
-        case Call(arguments=arguments):
-            return any(map(_has_aggregate, arguments))
-        case _:
-            return False
+    return _has(expression, Aggregate)
+
+
+def _has(expression: Expression, kind: type[Aggregate] | type[Exists]) -> bool:
+    if isinstance(expression, Call):
+        return any(_has(argument, kind) for argument in expression.arguments)
+    return isinstance(expression, kind)
 
 
 # -- what needs a graph
@@ -570,10 +648,8 @@ class _Staying:
             case Union(branches=branches):
                 return any(map(self.may_answer, branches))
             case SubSelect(select=select):
-                grouped = bool(select.group_by) or not any(
-                    p.expression is not None and _has_aggregate(p.expression) for p in select.projection
-                )
-                return not grouped or self.may_answer(select.where)
+                alone = not select.group_by and any(map(_has_aggregate, _computed(select)))
+                return alone or self.may_answer(select.where)
             case GroupPattern():
                 return self.may_answer(element)
             case _:

@@ -20,7 +20,9 @@ from dotr.batch.stream import (
     LiveSlots,
     StreamOptions,
     choose,
+    compare,
     marks_of,
+    meta_of,
     obstacles,
     places,
     stream_layout,
@@ -28,7 +30,8 @@ from dotr.batch.stream import (
 from dotr.batch.work import Treatment, extract, make_job, ship
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
-from dotr.errors import UsageError
+from dotr.detect.partitioning import RuleComponentGroup
+from dotr.errors import RefusedError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.rdf import parse_triples
@@ -62,6 +65,7 @@ DATALOG = [
     ":d(?x, ?y) :- :q(?x, ?y), NOT :p(?x, ?y) .",
     ":D(?x) :- :p(?x, ?y), :n(?y, ?z) .",
     ":d(?y, ?x) :- :r(?x, ?y) .",
+    ":from(?x, ?y) :- :e(?x, ?y) .",
     ":m(?x, ?z) :- :n(?x, ?y), :n(?y, ?z) .",
     ":d(?x, ?k) :- AGGREGATE(:p(?x, ?y) ON ?x BIND COUNT(?y) AS ?k) .",
 ]
@@ -78,6 +82,7 @@ LASTING = [
     "?y :r ?x",
     "?x a :D . OPTIONAL { ?y :r ?x }",
     "?x :p/:n ?y",
+    "?x :p ?z . ?x :from ?y",
     "?x a ?y",
     "OPTIONAL { ?x :q ?z } ?x :p ?y",
     "?y :n ?z OPTIONAL { ?v :q ?y } ?x :p ?y",
@@ -269,6 +274,12 @@ def divided(holds: str, where: str, more: str = "", datalog: str = "") -> str:
         ("HOLD :p", "?x :d ?y", ":d(?x, ?y) :- :p(?y, ?x), NOT :n(?x, ?y) .", "<ex:d> 0, <ex:n> 0, <ex:p> 1"),
         ("HOLD :p", "?x :d ?y", ":d(?x, :a) :- :p(?x, ?y), :n(?y, ?z) .", "<ex:d> 0, <ex:n> None, <ex:p> 0"),
         (
+            "HOLD :p FROM :d",
+            "?x :p ?z . ?x :d ?y",
+            ":d(?x, ?y) :- :q(?x, ?y) .",
+            "<ex:d> None, <ex:p> 0, <ex:q> None",
+        ),
+        (
             "HOLD :p",
             "?x :p ?z . ?z :d ?y",
             ":d(?x, ?y) :- :q(?x, ?y) .",
@@ -337,6 +348,32 @@ def test_changes_of_a_key_must_not_make_instants_of_others() -> None:
     assert not isinstance(found("?x :p ?z . ?o :now ?x", "ISTREAM"), str)
     assert isinstance(found("?x :p ?z . ?o :now ?x", "ISTREAM", ":o :now :a ."), str)
     assert not isinstance(found("?x :p ?z", ""), str)
+    none = "?x :p ?z . { SELECT (1 AS ?one) { ?o :now ?n } HAVING (COUNT(*) = 0) }"
+    assert isinstance(found(none, "ISTREAM"), str)  # no graph is an answer, too
+    assert isinstance(
+        found("?x :p ?z . { SELECT ?n { ?o :now ?n } GROUP BY ?n }", "ISTREAM"), RuleComponentGroup
+    )
+
+
+TURNS = """HOLD :on
+RULE Off DEFINE { dotr_x a :Off } FROM T := ISTREAM { SELECT ?x { ?x :on ?y } } WITH ?x := T.?x
+DELETE { ?x :on ?any } INSERT { ?x :off :a }
+RULE Again DEFINE { dotr_x a :Again } FROM T := ISTREAM { SELECT ?x { ?x :off ?y } } WITH ?x := T.?x"""
+BACK = "DELETE { ?x :off ?any } INSERT { ?x :on :a }"
+
+
+def test_effects_in_circles_are_counted_from_graph_to_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs of other keys come at each instant: no effect follows an effect without one."""
+    monkeypatch.setattr("dotr.lasting.instants.DEEPEST", 5)
+    log = [(t * SECOND, parsed(f":n{t} :r :c ." if t > 1 else ":a :on :b .")) for t in range(1, 20)]
+    program = program_of(TURNS, BACK)
+    events = in_one_run(program, [], log)
+    assert len(events) == 19
+    assert in_parts(program, [], log, Random(1)) == events
+    for text, circles in ((TURNS, False), (f"{TURNS} {BACK}", True)):
+        group = Deployment(program_of(text)).divided
+        assert isinstance(group, RuleComponentGroup)
+        assert group.sees_all == circles
 
 
 EVERY = "RULE E DEFINE { dotr_x a :E } FROM EVERY 2 s AS T AND EACH O := ISTREAM Q WITHIN 1 s FROM T"
@@ -396,3 +433,35 @@ def test_a_part_waits_for_the_end_of_what_lasts() -> None:
             assert [event.rule for event in again.take([], 10 * SECOND)] == ["Told"]
             assert again.due() is None
     assert sorted(due, key=str) == [9 * SECOND, *[None] * (len(due) - 1)]
+
+
+PLAINLY = "RULE R DEFINE { dotr_x a :R } FROM T := { SELECT ?x { ?x :p ?y } }"
+CHANGES = "RULE S DEFINE { dotr_x a :S } FROM T := ISTREAM { SELECT ?x { ?x :n ?y } }"
+ENDING = """HOLD :p
+RULE R DEFINE { dotr_x a :R } FROM T := ISTREAM { SELECT ?x { ?x :p ?y } } WITH ?x := T.?x"""
+READING = "RULE S DEFINE { dotr_x a :S } FROM T := DSTREAM { SELECT ?x { ?y :n ?x . ?x :m ?z } }"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "note"),
+    [
+        ([PLAINLY], [PLAINLY, CHANGES], "something lasts under the new rules"),
+        ([PLAINLY, CHANGES], [PLAINLY], "nothing lasts under the new rules"),
+        (
+            [f"{ENDING} DELETE {{ ?x :n ?any }}"],
+            [ENDING, READING],
+            "what lasts is divided by other keys beside the new rules",
+        ),
+    ],
+)
+def test_parts_of_another_kind_are_refused(before: list[str], after: list[str], note: str) -> None:
+    """The first ones hold nothing; in the last, each part knows what its events ended of the background."""
+    options = StreamOptions(change_rules=True)
+    known, new = (
+        meta_of(Deployment(program_of(*lines), parsed(":a :n :b .")), options, DISTRIBUTED)
+        for lines in (before, after)
+    )
+    assert not compare(known, known, "x", changing=True)
+    with pytest.raises(RefusedError) as raised:
+        compare(known, new, "x", changing=True)
+    assert note in raised.value.diagnostics[0].notes
