@@ -150,16 +150,16 @@ class Effects:
             number: EffectTemplate(rule) for number, rule in enumerate(program.rules) if rule.has_effects
         }
 
-    def of(self, matches: Sequence[RawMatch]) -> list[Effect]:
+    def of(self, matches: Sequence[RawMatch]) -> tuple[Effect, ...]:
         """Those of the events of one instant, in output order."""
         templates = self._templates
-        found: list[Effect] = []
         if len(matches) == 1 and len(matches[0][0]) == 1:  # the common case
             ((rule,), time, facts, values) = matches[0]
             one = templates.get(rule)
-            return found if one is None else [one.effect(time, facts, values)]
+            return () if one is None else (one.effect(time, facts, values),)
+        found: list[Effect] = []
         for rule, (_, time, facts, values) in in_order(matches):
             template = templates.get(rule)
             if template is not None:
                 found.append(template.effect(time, facts, values))
-        return found
+        return tuple(found)

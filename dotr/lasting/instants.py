@@ -480,6 +480,7 @@ class LastingRun:
         self._states = states
         self._given: frozenset[Triple] | None = None  # what follows from the background alone
         self.clock, self._all, self._budget = clock, materialize_all, budget
+        self._moment = next_moment(0, clock)
         self._spending = Spending(budget)
         self._readers = _readers(program)
         self._knowledge = self._opened()
@@ -512,12 +513,12 @@ class LastingRun:
             found = min([*self.ahead, *([] if found is None else [found])])
         return found
 
-    def happen(self, time: Time, effects: Sequence[Effect]) -> None:
+    def happen(self, time: Time, effects: tuple[Effect, ...]) -> None:
         """The events of an instant have effects, at least one: they are stated at the next moment."""
         rules: tuple[str, ...] = (effects[0].rule,)
         if self._chain or len(effects) > 1:
             rules = tuple(sorted({*self._chain, *[effect.rule for effect in effects]}))
-        self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects), rules)
+        self._pending = Pending(time + self._moment, self._depth, effects, rules)
         for effect in effects:
             self.unstated += effect.lost
 
