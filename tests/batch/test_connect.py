@@ -29,7 +29,9 @@ TRIPLES += [("<urn:x:C0>", SCHEMA, "<urn:x:C1>"), ("<urn:x:C1>", SCHEMA, "<urn:x
 
 CLIENT = """
 import json, os, sys
+from pathlib import Path
 import dotr.spark
+from dotr.cli.main import run
 from pyspark.sql import Observation
 from dotr.errors import DataError, ProgramError, UsageError
 from dotr.rdf import index as background
@@ -67,12 +69,15 @@ except ProgramError as error:
 counts = [seen.get["graphs"], seen.get["events"], len(function), read]
 results = [sorted(row.id for row in found), sorted(map(list, closed)), reported, counts]
 results.append(sorted(row.id for row in function))
+assert run(["batch", "rules.dotr", "log.jsonl", "--engine", "spark", "--out", "batched", "-q"]) == 0
+parts = [part.read_text("utf-8").splitlines() for part in Path("batched").glob("part-*")]
+results.append(sorted(json.loads(line)["id"] for lines in parts for line in lines))
 json.dump(results, open("found.json", "w"))
 spark.stop()
 """
 
 
-def test_detect_and_materialize_work_over_connect(tmp_path: Path) -> None:
+def test_detect_materialize_and_a_batch_work_over_connect(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'dotr[connect]'")
     try:
         java = find_java().home
@@ -107,14 +112,14 @@ def test_detect_and_materialize_work_over_connect(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    ids, closed, reported, counts, of_function = json.loads(
+    ids, closed, reported, counts, of_function, batched = json.loads(
         (tmp_path / "found.json").read_text(encoding="utf-8")
     )
     program = load_program([str(tmp_path / "rules.dotr")], read_rules_text)
     expected = in_one_process(program, [], [str(tmp_path / "log.jsonl")], SourceOptions())
     assert len(expected) > 20
     assert ids == sorted(json.loads(line)["id"] for line in expected)
-    assert of_function == ids
+    assert of_function == batched == ids
     assert counts == [120, len(ids), len(ids), sum(line["time"] >= 90 for line in lines)]
     rdfs = load_program(
         ["r.dotr"], lambda name: "ENTAILMENT rdfs" if name == "r.dotr" else read_rules_text(name)
