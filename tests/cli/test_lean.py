@@ -179,7 +179,7 @@ def test_a_server_answers(lean: Lean) -> None:
         (("run", FIRE / "fire.dotr", FIRE / "events", "-o", "events.parquet"), "pyarrow"),
         (("convert", FIRE / "events", "-o", "log.parquet"), "pyarrow"),
         (("batch", FIRE / "fire.dotr", "--log", FIRE / "events", "--out", "out"), "pyarrow"),
-        (("stream", FIRE / "fire.dotr", *STREAM), "numpy"),
+        (("stream", FIRE / "fire.dotr", *STREAM), "pandas"),
     ],
 )
 def test_what_needs_more_says_what(lean: Lean, arguments: tuple[object, ...], package: str) -> None:
