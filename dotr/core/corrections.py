@@ -462,6 +462,8 @@ class CorrectingPipeline(Pipeline):
         for time in self._times[:graphs]:
             self._known.pop(time, None)
         del self._times[:graphs], self._parts[:graphs]
+        if self._log is not None and len(self._log) > 2 * len(self._times):
+            self._log = [entry for entry in self._log if entry[0] >= oldest.bound]
         self._said = {key for key in self._said if key[0] is None or key[0] >= oldest.bound}
 
     # -- snapshots

@@ -372,7 +372,7 @@ def test_a_graph_too_far_ahead_is_not_kept() -> None:
 
 
 def test_what_is_kept_is_the_period() -> None:
-    running = quiet(corrections="1 min")
+    running = logging(quiet(corrections="1 min"))
     for time in range(2_000):
         running.push(CHECK, at=time)
         if time % 7 == 3:
@@ -383,6 +383,7 @@ def test_what_is_kept_is_the_period() -> None:
     assert kept < 300, "graphs of a period, of the waiting, and of an eighth"
     assert len(pipeline._snapshots) < 30
     assert len(pipeline._known) <= kept
+    assert len(pipeline.period().entries) < 3 * kept, "nor for the journal, if no commit comes"
     assert pipeline.corrected.replayed < 6_000, "half of the work, where a replayed graph counts half"
 
 
