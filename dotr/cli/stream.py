@@ -245,10 +245,10 @@ def _start(
     return query
 
 
+@without_logging()
 def _run(query: FrameStream, quiet: bool, progress: Progress) -> None:
     try:
-        with without_logging():
-            query.wait()
+        query.wait()
     except KeyboardInterrupt:
         query.stop()
         raise
