@@ -14,6 +14,7 @@ Method:  a row is (part, time, string): all facts that a part needs of an instan
          the distinct strings, and for each row its time and the number of its string. Bundles of a part are
          sorted by their first time; those that overlap are open together, at 12 bytes per row and their
          strings.
+         Where something lasts a string has the triples of a part's keys instead.
 Why not: pickle (a row outlives the process that wrote it), or a column per attribute (streams differ in
          width). A dictionary of terms instead of whole strings: every value would be looked up and assembled
          again, and Spark's compression of a shuffle gains as much.

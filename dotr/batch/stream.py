@@ -240,7 +240,6 @@ def compare(known: dict[str, Any], meta: dict[str, Any], place: str, changing: b
         if None in divided:
             other = f"{'something' if divided[0] is None else 'nothing'} lasts under the new rules"
         others.append(other)
-        moved = moved or ["what lasts"]
     if not others and (changing or not changes):
         return bool(changes)
     hint = "start again with another --checkpoint and --out"
@@ -251,7 +250,7 @@ def compare(known: dict[str, Any], meta: dict[str, Any], place: str, changing: b
         )
     elif cores[0] != cores[1]:
         hint = f"--parallelism {cores[0]} (in Python parallelism={cores[0]}), or {hint}"
-    elif not moved:
+    elif not moved and divided[0] == divided[1]:
         hint = f"give the options of before, or {hint}"
     raise RefusedError.of(
         "D5220",

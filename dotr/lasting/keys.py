@@ -482,7 +482,7 @@ def _reading(name: str, select: Select, variable: str) -> list[_Demand]:
 class _Walk:
     """Owns what a query reads. `key` of its methods: the variable of the key; None: everything is copied.
 
-    The methods return whether every solution has the variable from a triple. They raise UndividedErrorError.
+    The methods return whether every solution has the variable from a triple. They raise UndividedError.
     """
 
     def __init__(self, name: str) -> None:
