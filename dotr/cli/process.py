@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import signal
 import sys
@@ -41,6 +40,8 @@ def without_logging() -> Iterator[None]:
     """Libraries log nothing within it: when Ctrl-C breaks off a talk with Spark's Java process, or that
     ends, Py4J logs tracebacks beside the error that dotr reports.
     """
+    import logging  # noqa: PLC0415  # start-up: a short command uses none
+
     before = logging.root.manager.disable
     logging.disable()
     try:
