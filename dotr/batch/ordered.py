@@ -1,6 +1,6 @@
-"""Batch input read directly from lines and tables in order of time, by slices.
+"""Batch input read directly from lines, archives and tables in order of time, by slices.
 
-Place:   local.py runs these tasks for logs of JSON lines and tables, as it runs those of archives.py.
+Place:   local.py runs these tasks before it considers those of archives.py, which sort what they read.
 Method:  a few times all over the files are read, at places where a reader can begin. If they ascend, the log
          is taken to be in order, and a slice of time begins the horizon after such a place. A task reads from
          the place on to the end of its slice and does what `dotr run` does: no graph and no fact leaves its
@@ -25,7 +25,15 @@ from msgspec import Struct
 
 from dotr.batch.archives import one_group
 from dotr.batch.facts import INSTANTS, Cut, Layout
-from dotr.batch.log import LogListing, ReadCounts, cut_after, file_size, rows_are_lines, table_header
+from dotr.batch.log import (
+    LogListing,
+    ReadCounts,
+    cut_after,
+    file_size,
+    is_archive,
+    rows_are_lines,
+    table_header,
+)
 from dotr.batch.runs import Request, Written, write_runs
 from dotr.batch.time_cuts import Span, Uneven
 from dotr.batch.work import Worker, packed
@@ -47,9 +55,10 @@ SLICES = 2
 FILES = 64
 """The limit of files whose first times are read."""
 
-_TAIL = 1 << 18
-"""Bytes at the end of a file, and rows of a table of columns, of which the last time is read."""
+_TAILS = (1 << 14, 1 << 18)
+"""Bytes at the end of a file of which the last time is read: more of them if no graph begins in the first."""
 _TAIL_ROWS = 1_024
+"""Likewise, rows of a table of columns."""
 
 _TWICE = 4
 """A slice reads less than this part of what it owns twice."""
@@ -116,7 +125,8 @@ def in_order(request: Request, processes: int) -> Ordered | None:
             return None
         files = [file for _, file in begun]
         spots = _spots(log, files, processes * SLICES)
-        found = [(spot, _time_at(log, files[spot.file], spot.at)) for spot in spots]
+        found: list[tuple[Spot, Time | None]] = [(spots[0], begun[0][0])]
+        found += [(spot, _time_at(log, files[spot.file], spot.at)) for spot in spots[1:]]
         last = _last(log, files[-1])
     except (DotrError, OSError, pa.ArrowException):
         return None  # the rounds report it
@@ -140,13 +150,13 @@ def in_order(request: Request, processes: int) -> Ordered | None:
 
 
 def _is_plain(file: str, options: SourceOptions) -> bool:
-    """Whether a file is JSON lines or a table whose rows are read from anywhere, each by itself."""
+    """Whether a file is an archive, JSON lines, or a table of which rows are read from anywhere, alone."""
     mapping = options.mapping_for(file)
     reading = options.reading if mapping is None else mapping.reading(options.reading)
     if is_packed(file) or reading.ambiguous == "infer" or options.split:
         return False
     if mapping is None:
-        return format_of(file) is Format.JSONLINES
+        return is_archive(file, options) or format_of(file) is Format.JSONLINES
     if mapping.rows is not None:
         return False
     form = mapping.format_of(file)
@@ -154,6 +164,9 @@ def _is_plain(file: str, options: SourceOptions) -> bool:
 
 
 def _is_columns(file: str, options: SourceOptions) -> bool:
+    """Whether places in a file are numbers of rows."""
+    if is_archive(file, options):
+        return True
     mapping = options.mapping_for(file)
     return mapping is not None and mapping.format_of(file) == "parquet"
 
@@ -193,7 +206,8 @@ def _reader(log: LogListing, file: str, at: int, wanted: WantedForm | None = Non
     how = "graph" if _is_columns(file, log.options) else "byte"
     carried = table_header(file, mapping) if mapping is not None and at and how == "byte" else ""
     extractor, place = log.options.extractor(log.clock), Bookmark(how, at, carried)
-    return FileReader(file, log.options, extractor, ErrorPolicy(fail=True), bookmark=place, wanted=wanted)
+    policy = ErrorPolicy(fail=True)  # what has an error is read again: no place is reported
+    return FileReader(file, log.options, extractor, policy, bookmark=place, wanted=wanted, numbered=False)
 
 
 def _time_at(log: LogListing, file: str, at: int) -> Time | None:
@@ -203,12 +217,17 @@ def _time_at(log: LogListing, file: str, at: int) -> Time | None:
 
 def _last(log: LogListing, file: str) -> Time | None:
     """The time of the last graph."""
-    size, at = file_size(file), 0
     if _is_columns(file, log.options):
         with pq.ParquetFile(file) as table:
-            at = max(0, table.metadata.num_rows - _TAIL_ROWS)
-    elif size > _TAIL:
-        at = cut_after(file, size - _TAIL)
+            return _last_from(log, file, max(0, table.metadata.num_rows - _TAIL_ROWS))
+    size = file_size(file)
+    found = (_last_from(log, file, cut_after(file, size - tail)) for tail in _TAILS if size > tail)
+    last = next((time for time in found if time is not None), None)
+    return _last_from(log, file, 0) if last is None and size <= _TAILS[-1] else last
+
+
+def _last_from(log: LogListing, file: str, at: int) -> Time | None:
+    """The time of the last graph from there on, if there is one."""
     last: Time | None = None
     for run in _runs_of(_reader(log, file, at)):
         last = run.times[-1]

@@ -101,6 +101,8 @@ class FileReader:
     """What parses JSON lines of a file that is not compressed."""
     wanted: WantedForm | None = None
     """Which forms of graphs are given as columns."""
+    numbered: bool = True
+    """Whether lines count from the begin of the file, which is read for it; else from the bookmark on."""
     name: str = field(default="", init=False)
     """The file as messages call it."""
     _last: Time | None = field(default=None, init=False)
@@ -526,34 +528,30 @@ class FileReader:
         """The rows of a Parquet archive."""
         from dotr.io.decode.parquet import ArchiveFile  # noqa: PLC0415  # pyarrow is 0.3 s that few runs need
 
-        skip = self.bookmark.end if self.bookmark.how == "graph" else 0
-        number = 0
+        number = self.bookmark.end if self.bookmark.how == "graph" else 0
         try:
             archive = ArchiveFile(self.file, self.options.unit, self.content, self.options.reading.finer)
             cut = 0
             if self.extractor.clock is None:
                 self.extractor.clock = archive.clock
-            for times, parts, place in archive.graphs():
+            group, behind = archive.place_of(number)
+            for times, parts, place in archive.graphs(group, behind=behind):
                 self.extractor.accept(archive.clock.integer, place)
                 ends = range(number + 1, number + len(times) + 1)
                 number = ends[-1]
-                if number <= skip:
-                    continue
                 if archive.cut > cut:
                     self.extractor.note(("cut",), place, archive.cut - cut)
                     cut = archive.cut
-                left = max(0, skip + 1 - ends[0])
-                self.extractor.hit("the archive's own time", len(times) - left)
+                self.extractor.hit("the archive's own time", len(times))
                 self._last = times[-1]
                 if len(times) == 1:
                     yield self._graph(times[0], parts[0], 0, "graph", number)
                     continue
-                run = GraphRun(times, parts, self.name, [0] * len(times), ends, "graph")
-                yield run.behind(left) if left else run
+                yield GraphRun(times, parts, self.name, [0] * len(times), ends, "graph")
         except DataError as error:
             yield self._refused(error, b"", "whole", 0)
             return
         yield ReadEvent(self._last, self.name, "graph", number, size=archive.size)
 
     def _line(self, start: int) -> int:
-        return line_at(self.file, start, self.name, self.content)
+        return line_at(self.file, start, self.name, self.content) if self.numbered else 1

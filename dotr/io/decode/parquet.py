@@ -277,12 +277,18 @@ class ArchiveFile:
         for batch in self._batches(first, end):
             yield from self._rows_of(batch)
 
-    def _batches(self, first: int, end: int | None) -> Iterator[RowBatch]:
+    def _batches(self, first: int, end: int | None, behind: int = 0) -> Iterator[RowBatch]:
+        """`behind`: how many rows of the first row group are left out."""
         try:
             for group in range(first, self.groups if end is None else end):
-                number = 0
+                number, left_out = 0, behind if group == first else 0
                 chosen = self._file.iter_batches(4096, row_groups=[group], columns=["time", *self._columns])
                 for batch in chosen:
+                    if number < left_out:
+                        passed = min(batch.num_rows, left_out - number)
+                        batch, number = batch.slice(passed), number + passed
+                    if not batch.num_rows:
+                        continue
                     times = batch_times(batch.column("time"), self.clock, self._finer)
                     self.cut += finer_times(batch.column("time"))
                     columns = [batch.column(name) for name in self._columns]
@@ -323,15 +329,27 @@ class ArchiveFile:
         if rows != stated:
             raise OSError(f"{rows} of {stated} rows of row group {group} are there")
 
+    def place_of(self, row: int) -> tuple[int, int]:
+        """(row group, how many of its rows are before it) of a row of the file, counted from 0."""
+        for group in range(self.groups):
+            if row < self.count(group):
+                return group, row
+            row -= self.count(group)
+        return self.groups, 0
+
     def graphs(
-        self, first: int = 0, end: int | None = None, span: tuple[Time, Time] | None = None
+        self,
+        first: int = 0,
+        end: int | None = None,
+        span: tuple[Time, Time] | None = None,
+        behind: int = 0,
     ) -> Iterator[tuple[list[Time], list[GraphOrMessage], str]]:
         """(times in µs, what came at each, the place of the first) of rows that stand together, parsed; all
-        of the row groups `[first, end)` in file order, or those with a time in `[since, until)`, the `span`.
-        Raises DataError.
+        of the row groups `[first, end)` in file order but the first `behind` rows, or those with a time in
+        `[since, until)`, the `span`. Raises DataError.
         """
         plain = PlainGraphs(lines=True)
-        batches = self._batches(first, end)
+        batches = self._batches(first, end, behind)
         if span is not None:
             batches = chain.from_iterable(batch.between(*span) for batch in batches)
         for batch in batches:
