@@ -832,7 +832,8 @@ class Checker:
 
     def _sequence(self, proof: EventProof, rule: Rule, pattern: RowPattern) -> None:
         """A match: its name, its rows, and that the literal reading finds it at the first of them."""
-        name = f"urn:dotr:{rule.name}:{match_hash(proof.time, (proof.trigger.fact,))}"
+        begun = [source.name for source in pattern.sources].index(proof.trigger.position)
+        name = f"urn:dotr:{rule.name}:{match_hash(proof.time, (proof.trigger.fact,) * (begun + 1))}"
         self._claim(name == proof.id, f"{proof.id} is not the name of what it matched")
         for shown in proof.rows:
             self._fact(shown.fact.position, shown.fact, rule)
@@ -856,7 +857,7 @@ class Checker:
         found = False
         for row in own:
             part = [other for other in own if literal.key(other) == literal.key(row)]
-            if row.fact == taken[0]:
+            if (row.source, row.fact) == (begun, taken[0]):
                 given, certain = literal.at(part, place := part.index(row))
                 there = [other.fact for other in part[place : place + len(given)]] == taken
                 values = literal.values(part, Mapped(place, given, proof.time)) if given else ()

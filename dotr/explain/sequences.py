@@ -84,9 +84,10 @@ class SequenceExplainer:
         """The proof of a match."""
         rule = self._history.program.rules[event.rule]
         literal = self._literal(rule)
-        pattern, begun = literal.pattern, event.facts[0]
-        for rows in self._partitions(event.rule, literal, begun[0] - pattern.within, event.time).values():
-            for first in (n for n, row in enumerate(rows) if row.fact == begun):
+        pattern, begun = literal.pattern, PatternRow(len(event.facts) - 1, event.facts[0])
+        since = begun.fact[0] - pattern.within
+        for rows in self._partitions(event.rule, literal, since, event.time).values():
+            for first in (n for n, row in enumerate(rows) if row == begun):
                 given, certain = literal.at(rows, first)
                 if not given or certain > event.time:
                     continue
@@ -102,7 +103,7 @@ class SequenceExplainer:
             if literal.left >= 0
             else "it has more ways than are searched for its rows"
         )
-        trigger = self._prove(pattern.sources[0], begun, 0)  # older than what is kept
+        trigger = self._prove(pattern.sources[begun.source], begun.fact, 0)  # older than what is kept
         return proofs.EventProof(rule, event.id, event.time, trigger, (), event.bindings, (), gone)
 
     def why_not(self, index: int, time: Time, where: Mapping[str, Term]) -> list[proofs.WhyNot]:

@@ -538,7 +538,8 @@ class LiteralSequenceRule(LiteralRule):
     def matches(
         self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]
     ) -> tuple[list[Match], int]:
-        """The matches that are certain at `time`: in canonical order, equal ones by their first row. A
+        """The matches that are certain at `time`: in canonical order, equal ones by their first row, whose
+        fact stands once for its source and once for each before that in OF, so that the sources differ. A
         partition starts again behind a row of `time` that is left out, and behind its last row if the first
         row of a match at `time` is.
         """
@@ -560,7 +561,8 @@ class LiteralSequenceRule(LiteralRule):
                     row = part.rows[start.first]
                     values = self.reading.values(part.rows, start)
                     order = row_key(values), row.fact[0], row.source, fact_key(row.fact)
-                    found.append((order, Match(index, time, (row.fact,), values)))  # type: ignore[arg-type]  # unbound: None
+                    facts = (row.fact,) * (row.source + 1)
+                    found.append((order, Match(index, time, facts, values)))  # type: ignore[arg-type]  # unbound: None
         return [match for _, match in sorted(found, key=itemgetter(0))], 0
 
     def snapshot(self) -> dict[str, Any]:

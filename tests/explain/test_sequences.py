@@ -87,6 +87,30 @@ def test_a_sequence_of_a_sequence_whose_value_is_unbound_is_shown(
     assert "One" in shown
 
 
+@pytest.mark.parametrize("second", ["Row", "Other"])
+def test_equal_facts_of_two_sources_begin_matches_of_two_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    """Both matches had one name, and the proof of one event showed the rows of the other (D4090)."""
+    monkeypatch.chdir(tmp_path)
+    queries = [f"QUERY {name} := {{ SELECT ?v {{ ?o :v ?v }} }}" for name in ("Row", "Other")]
+    pattern = f"SEQUENCE Run := Any+ OF A := Row, B := {second} WITHIN 0 s OVERLAPPING WITH ?n := COUNT(*)"
+    rule = "RULE Seen DEFINE { dotr_x a :Seen ; :n ?n } FROM Run WITH ?n := Run.?n"
+    text = "\n".join(["PREFIX : <http://example.org/>", *queries, pattern, rule])
+    Path("rules.dotr").write_text(text, encoding="utf-8")
+    Path("stream.jsonl").write_text(
+        '{"time": 1, "graph": "<x:o> <http://example.org/v> 1 ."}\n{"time": 9, "graph": ""}\n',
+        encoding="utf-8",
+    )
+    result = CliRunner().invoke(group, ["run", "rules.dotr", "stream.jsonl", "--format", "jsonl"])
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [event["bindings"]["n"]["value"] for event in events] == ["1", "2"]
+    assert len({event["match"]["Run"]["id"] for event in events}) == 2
+    for event in events:
+        rows = explained("--event", event["id"]).count("Any: ")
+        assert str(rows) == event["bindings"]["n"]["value"]
+
+
 def test_a_rule_without_its_sequence_shows_how_far_that_came(files: None) -> None:
     text = explained("--why-not", "Seen", "--at", "201")
     assert "Seen did not fire @ 201: no Rise then" in text

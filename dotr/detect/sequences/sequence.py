@@ -166,7 +166,9 @@ class SequenceRun:
             heappush(self.queue, (due, self._pushed, part))
 
     def take(self, time: Time) -> list[RawMatch]:
-        """What was found at an instant, in canonical order."""
+        """What was found at an instant, in canonical order. A match has the fact of its first row, once for
+        the row's source and once for each before it in OF: equal facts of two sources name two matches.
+        """
         if self._chains:
             self._charge(time)
         found, values = self.found[:], self.code.values
@@ -175,12 +177,14 @@ class SequenceRun:
         rules = (self.index,)
         if len(found) == 1:
             _, row, registers = found[0]
-            return [(rules, time, (row[:4],), values(registers, time))]  # type: ignore[list-item]  # unbound
+            begun = (row[:4],) * (row[4] + 1) if self._many else (row[:4],)
+            return [(rules, time, begun, values(registers, time))]  # type: ignore[list-item]  # unbound
         several = []
         for _, row, registers in found:
             bound = values(registers, time)
-            order = values_key(bound), row[0], row[4] if self._many else 0, values_key(row[1]), row[2]
-            several.append((order, (rules, time, (row[:4],), bound)))
+            source = row[4] if self._many else 0
+            order = values_key(bound), row[0], source, values_key(row[1]), row[2]
+            several.append((order, (rules, time, (row[:4],) * (source + 1), bound)))
         several.sort(key=_KEY)
         return [match for _, match in several]  # type: ignore[misc]  # unbound values
 
