@@ -38,7 +38,8 @@ LIMITS = {
     "spark": {"CPU slope": 1.4, "clock slope": 0.75, "fixed clock": 15.0},
     "local": {"clock slope": 1 / 1.6},
 }
-"""By engine, at most, as multiples of `run`; the fixed part in seconds."""
+"""By engine, at most, as multiples of `run`; the fixed part in seconds. Of graphs of one triple: the facts of
+fifteen are shuffled by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def main() -> int:
     ]
     print(table(rows))
     checks = {"the events are the same": same}
-    for engine, limits in LIMITS.items():
+    for engine, limits in LIMITS.items() if given.triples == 1 else ():
         for name, limit in limits.items() if engine in lines and "run" in lines else ():
             found = lines[engine][name] / (lines["run"][name] if "slope" in name else 1)
             checks[f"{engine}: {name} {found:.2f} ≤ {limit:.2f}"] = found <= limit
