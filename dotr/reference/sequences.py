@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
-from dotr.budget import Overlong
+from dotr.budget import EXPRESSION, UNLIMITED, Exhausted, Overlong
 from dotr.events import NEVER, Clock, Fact, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.literal_numbers import literally, summarised
@@ -95,7 +95,9 @@ _Rest: TypeAlias = "tuple[Pattern, _Rest] | None"
 
 
 class LiteralSequence:
-    """Reads one pattern over the rows of one partition. Owns nothing but its expressions, compiled."""
+    """Reads one pattern over the rows of one partition. Owns nothing but its expressions, compiled, and how
+    many units of work are left: a step of a search, of which there may be 2ⁿ over n rows, takes ten.
+    """
 
     def __init__(self, pattern: RowPattern, bindings: Sequence[Binding], clock: Clock) -> None:
         self.pattern = pattern
@@ -105,6 +107,7 @@ class LiteralSequence:
         self._rows = dict(pattern.rows)
         self._totals = dict(pattern.totals)
         self._compiled: dict[Any, Callable[[Any], Any]] = {}
+        self.left = UNLIMITED
 
     # -- rows ----------------------------------------------------------------------------------------------
 
@@ -181,11 +184,15 @@ class LiteralSequence:
         is_known: Callable[[Hashable, tuple[str, ...]], bool],
     ) -> Iterator[Leaf]:
         """The ways from a row on. One that goes on from (what is to come of the pattern, the elements given)
-        is left out where that is known; explanations know what a preferred way has come to.
+        is left out where that is known; explanations know what a preferred way has come to. Raises Exhausted
+        when nothing is left.
         """
         open_: list[tuple[_Rest, tuple[str, ...]]] = [((self.pattern.pattern, None), ())]
         while open_:
             rest, given = open_.pop()
+            self.left -= EXPRESSION
+            if self.left < 0:
+                raise Exhausted
             if is_known(rest, given):
                 continue
             if rest is None:

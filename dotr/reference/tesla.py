@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from msgspec import Struct
 
-from dotr.budget import UNLIMITED, Allowance, Overlong
+from dotr.budget import UNLIMITED, Allowance, Exhausted, Overlong
 from dotr.detect.analysis import Occasion, evaluation_order, occasions_seen, reachable
 from dotr.detect.digest import rule_digests
 from dotr.detect.timeline import opened
-from dotr.errors import DataError, EngineError
+from dotr.errors import DataError, EngineError, ProgramError
 from dotr.events import NEVER, Clock, Fact, Match, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.literal_numbers import literally, row_key
@@ -57,14 +57,14 @@ def fact_key(fact: Fact) -> tuple[Any, ...]:
 
 class LiteralTesla:
     """Owns everything a program's rules ever saw. Each call costs what enumeration costs. `budget`: units of
-    work of LARS rules at points at which nothing comes (D4012).
+    work of LARS rules at points at which nothing comes, and of a sequence at an instant (D4012).
     """
 
     def __init__(self, program: Program, clock: Clock, budget: int = UNLIMITED) -> None:
         self.program = program
         self.dropped = 0
         self._timeline = opened(program, clock, LiteralLars, literal=True, allowance=Allowance(budget))
-        self._rules = [literal_rule(rule, clock) for rule in program.rules]
+        self._rules = [literal_rule(rule, clock, budget) for rule in program.rules]
         self._deadlines = deadlines_seen(program)
         self._order = evaluation_order(program)
         self._occasions = occasions_seen(program)
@@ -513,10 +513,13 @@ class Partition(Struct):
 
 
 class LiteralSequenceRule(LiteralRule):
-    """Reads one sequence. Owns its rows and the times at which it has facts if no more rows come."""
+    """Reads one sequence. Owns its rows and the times at which it has facts if no more rows come. `budget`:
+    units of work at an instant.
+    """
 
-    def __init__(self, rule: Rule, clock: Clock) -> None:
+    def __init__(self, rule: Rule, clock: Clock, budget: int = UNLIMITED) -> None:
         super().__init__(rule, clock)
+        self.budget = budget
         assert isinstance(rule.trigger, RowPattern), "the trigger of a sequence"
         self.pattern = rule.trigger
         self.reading = LiteralSequence(rule.trigger, rule.bindings, clock)
@@ -541,8 +544,23 @@ class LiteralSequenceRule(LiteralRule):
         """The matches that are certain at `time`: in canonical order, equal ones by their first row, whose
         fact stands once for its source and once for each before that in OF, so that the sources differ. A
         partition starts again behind a row of `time` that is left out, and behind its last row if the first
-        row of a match at `time` is.
+        row of a match at `time` is. Raises ProgramError D4012 past the budget.
         """
+        self.reading.left = self.budget
+        try:
+            return self._matches(index, time, left_out), 0
+        except Overlong:
+            raise
+        except Exhausted:
+            raise ProgramError.of(
+                "D4012",
+                f"the literal reading of `{self.rule.name}` takes more than {self.budget:,} units of work"
+                " at an instant",
+                notes=("it goes through every way to give rows to elements: over n rows there may be 2ⁿ",),
+                hint="verify a shorter stretch of the stream, or raise --budget",
+            ) from None
+
+    def _matches(self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]) -> list[Match]:
         found: list[tuple[Any, Match]] = []
         self.deadlines = []
         for part in self.partitions.values():
@@ -563,7 +581,7 @@ class LiteralSequenceRule(LiteralRule):
                     order = row_key(values), row.fact[0], row.source, fact_key(row.fact)
                     facts = (row.fact,) * (row.source + 1)
                     found.append((order, Match(index, time, facts, values)))  # type: ignore[arg-type]  # unbound: None
-        return [match for _, match in sorted(found, key=itemgetter(0))], 0
+        return [match for _, match in sorted(found, key=itemgetter(0))]
 
     def snapshot(self) -> dict[str, Any]:
         parts = [
@@ -581,10 +599,10 @@ class LiteralSequenceRule(LiteralRule):
         }
 
 
-def literal_rule(rule: Rule, clock: Clock) -> LiteralRule:
+def literal_rule(rule: Rule, clock: Clock, budget: int) -> LiteralRule:
     """What reads a rule or a sequence."""
     of_rows = isinstance(rule.trigger, RowPattern)
-    return LiteralSequenceRule(rule, clock) if of_rows else LiteralRule(rule, clock)
+    return LiteralSequenceRule(rule, clock, budget) if of_rows else LiteralRule(rule, clock)
 
 
 def _fact(plain: Sequence[Any]) -> Fact:
