@@ -7,7 +7,7 @@ Method:  three rounds over files in a scratch folder: read the log and send grap
          that no two tasks share a time (archives.py) skips the first round: it is extracted from its row
          groups.
          Processes are forks (Linux) where no other thread of Python runs: they start with what is loaded, in
-         0.02 s instead of 0.25. Arrow, whose threads idle then, makes its own anew after a fork.
+         0.02 s instead of 0.25. Arrow's threads idle then, and its pools begin anew in a fork (ARROW-2963).
          A process asks the system to be ended when its parent ends (Linux), or waits for that in a thread
          (elsewhere); without either, a task would continue and write into the folder of a new run. The parent
          handles Ctrl-C: it ends the processes at once, whatever they are doing.

@@ -1,12 +1,12 @@
 """Batch input read directly from lines, archives and tables in order of time, by slices.
 
 Place:   local.py runs these tasks before it considers those of archives.py, which sort what they read.
-Method:  a few times all over the files are read, at places where a reader can begin. If they ascend, the log
-         is taken to be in order, and a slice of time begins the horizon after such a place. A task reads from
-         the place on to the end of its slice and does what `dotr run` does: no graph and no fact leaves its
-         process, and rows of tables become facts as columns (extract/forms.py). It checks the order of all
-         it reads, and that it comes as far as the place where the next task begins, so all tasks together
-         know that the log is in order.
+Method:  a few times all over the files are read, at places where a reader can begin. If they ascend, and
+         row groups do not overlap by what their file says, the log is taken to be in order, and a slice of
+         time begins the horizon after such a place. A task reads from the place on to the end of its slice
+         and does what `dotr run` does: no graph and no fact leaves its process, and rows of tables become
+         facts as columns (extract/forms.py). It checks the order of all it reads, and that it comes as far as
+         the place where the next task begins, so all tasks together know that the log is in order.
 Why not: reading all times first: it is most of reading the log. The rounds of local.py for all logs: they
          read, write and sort each graph before anything is extracted from it.
 Bad input: what is not in order or not as usual raises `UnorderedError`, any other error its own; for each of
@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import le, lt
 
 from msgspec import Struct
@@ -112,6 +112,9 @@ def in_order(request: Request, processes: int) -> Ordered | None:
     if not log.fail or log.clock is None or not files or any(group.horizon is None for group in groups):
         return None
     if not groups or len(files) > FILES or request.slice_length is not None:
+        return None
+    spans = sorted(piece.span for split in log.splits for piece in split.pieces if piece.span is not None)
+    if any(one[1] > following[0] for one, following in pairwise(spans)):
         return None
     group = one_group(groups)
     assert group.horizon is not None
