@@ -260,12 +260,12 @@ def gone(pids: list[int]) -> bool:
     return False
 
 
-def started(case: Case, log: Path) -> subprocess.Popen[bytes]:
+def started(case: Case, log: Path, before: str = "") -> subprocess.Popen[bytes]:
+    """`before`: a statement that the process executes first."""
     out = str(case.folder / "out")
     command = ["batch", str(case.folder / "rules.dotr"), str(log), "--engine", "local", "-q", "--out", out]
-    return subprocess.Popen(
-        [sys.executable, "-m", "dotr", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    text = f"import sys\n{before}\nfrom dotr.cli.main import run\nsys.exit(run({command!r}))"
+    return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
@@ -277,6 +277,25 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
             break
         time.sleep(0.05)
     pytest.fail("no processes were started")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("thread", [False, True])
+def test_processes_are_forks_unless_a_thread_runs(case: Case, thread: bool) -> None:
+    """A thread may hold a lock when the process is copied."""
+    log = case.folder / "log.jsonl"
+    as_lines(rows(list(range(60_000))), log)
+    before = "import threading, time; threading.Thread(target=time.sleep, args=(90,), daemon=True).start()"
+    process = started(case, log, before if thread else "")
+    try:
+        found = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in workers_of(process)]
+        _, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+        assert any(b"spawn_main" in line for line in found) is thread
+        assert len(list((case.folder / "out").glob("part-*"))) == 4
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
