@@ -395,14 +395,21 @@ class Merged:
         """Starts before a time have ended, none of which has a complete mapping."""
         base, rows, front = part.base, part.rows, part.front
         assert front is not None, "no mapping is complete"
+        before, in_order = -1, True  # whether all groups are still there, in the order of their first starts
         for starts in part.starts:
-            many = 0
-            for number in starts:
-                if rows[number - base][0][0] >= oldest:
-                    break
-                many += 1
-            if many:
+            old = rows[starts[0] - base][0][0] < oldest
+            if old:
+                many = 1
+                while many < len(starts) and rows[starts[many] - base][0][0] < oldest:
+                    many += 1
                 del starts[:many]
+            in_order = in_order and bool(starts) and starts[0] > before
+            if not old:
+                break
+            before = starts[0] if starts else before
+        if in_order:
+            self._trim(part)
+            return
         left = [(starts, states) for starts, states in zip(part.starts, front.states, strict=True) if starts]
         left.sort(key=_first)
         part.starts = [starts for starts, _ in left]
