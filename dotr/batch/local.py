@@ -7,7 +7,8 @@ Method:  three rounds over files in a scratch folder: read the log and send grap
          that no two tasks share a time (archives.py) skips the first round: it is extracted from its row
          groups.
          Processes are forks (Linux) where no other thread of Python runs: they start with what is loaded, in
-         0.02 s instead of 0.25. Arrow's threads idle then, and its pools begin anew in a fork (ARROW-2963).
+         0.02 s instead of 0.25. No request to end is taken meanwhile, which a fork would lose. Arrow's thread
+         pools begin anew in a fork (ARROW-2963).
          A process asks the system to be ended when its parent ends (Linux), or waits for that in a thread
          (elsewhere); without either, a task would continue and write into the folder of a new run. The parent
          handles Ctrl-C: it ends the processes at once, whatever they are doing.
@@ -24,12 +25,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import partial
 from gc import set_threshold
 from multiprocessing import get_context, parent_process
 from threading import Thread, active_count
 from time import monotonic
 from typing import Any, TypeVar
+from warnings import catch_warnings, simplefilter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -100,6 +103,22 @@ STOPS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr
 """What ends a process from outside, besides Ctrl-C and SIGKILL."""
 
 
+@contextmanager
+def _forking() -> Iterator[None]:
+    """Processes start within it. Signals that end this one wait until it ends: an exception that a handler
+    raises in one of the functions that Python calls at a fork would be lost.
+    """
+    masks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *STOPS}) if masks else set()
+    try:
+        with catch_warnings():
+            simplefilter("ignore", DeprecationWarning)  # of threads, which are Arrow's
+            yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def begin() -> None:
     """What a process of the pool does first."""
     set_threshold(*RARELY)
@@ -107,6 +126,8 @@ def begin() -> None:
     for stop in STOPS:
         if callable(signal.getsignal(stop)):  # the parent's, after a fork
             signal.signal(stop, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     parent = parent_process()
     if parent is None or _ended_by_the_system():
         if parent is not None and os.getppid() != parent.pid:  # it ended before we asked
@@ -205,16 +226,17 @@ class LocalRunner:
             processes = self._processes or min(os.cpu_count() or 1, 1 + weight // ALONE)
             with self._executor(processes) as pool:
                 try:
-                    for _ in range(processes):  # they start while the first round is planned
-                        pool.submit(_started)
+                    with _forking():  # they start while the first round is planned
+                        for _ in range(processes):
+                            pool.submit(_started)
                     run = _LocalRun(request, report, pool, processes, folder, scratch, on_progress)
                     try:
                         run.run(request.program.lasting)
                     except UnsupportedError as error:
                         if request.program.lasting or error.diagnostics[0].code != "D4160":
                             raise
-                        shutil.rmtree(scratch)  # it inserts or deletes: something lasts
-                        os.mkdir(scratch)
+                        run.scratch = os.path.join(scratch, "lasting")  # it inserts or deletes; tasks that
+                        os.mkdir(run.scratch)  # have begun may go on writing for a while
                         report = run.report = Report()
                         run.run(True)
                 except BaseException:
@@ -239,8 +261,9 @@ def _started() -> None:
 
 
 def _pool(processes: int) -> Executor:
-    method = "fork" if sys.platform == "linux" and active_count() == 1 else "spawn"
-    return ProcessPoolExecutor(processes, mp_context=get_context(method), initializer=begin)
+    forks = sys.platform == "linux" and hasattr(os, "fork") and active_count() == 1
+    context = get_context("fork" if forks else "spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=begin)
 
 
 class _LocalRun(Struct):

@@ -23,7 +23,7 @@ from operator import le, lt
 
 from msgspec import Struct
 
-from dotr.batch.archives import one_group
+from dotr.batch.archives import one_group, opened
 from dotr.batch.facts import INSTANTS, Cut, Layout
 from dotr.batch.log import (
     LogListing,
@@ -58,7 +58,7 @@ FILES = 64
 _TAILS = (1 << 14, 1 << 18)
 """Bytes at the end of a file of which the last time is read: more of them if no graph begins in the first."""
 _TAIL_ROWS = 1_024
-"""Likewise, rows of a table of columns."""
+"""Likewise, rows of an archive or a table of columns."""
 
 _TWICE = 4
 """A slice reads less than this part of what it owns twice."""
@@ -123,6 +123,9 @@ def in_order(request: Request, processes: int) -> Ordered | None:
     try:
         if not all(_is_plain(file, log.options) for file in files):
             return None
+        for file in files:
+            if is_archive(file, log.options):
+                opened(log, file)  # it has the unit of the others
         begun = sorted((time, file) for file in files if (time := _time_at(log, file, 0)) is not None)
         if not begun:
             return None
@@ -153,7 +156,7 @@ def in_order(request: Request, processes: int) -> Ordered | None:
 
 
 def _is_plain(file: str, options: SourceOptions) -> bool:
-    """Whether a file is an archive, JSON lines, or a table of which rows are read from anywhere, alone."""
+    """Whether a file is an archive, JSON lines, or a table whose rows are read one by one, from anywhere."""
     mapping = options.mapping_for(file)
     reading = options.reading if mapping is None else mapping.reading(options.reading)
     if is_packed(file) or reading.ambiguous == "infer" or options.split:
@@ -365,6 +368,7 @@ class _Slice:
             reader = _reader(self._log, self._files[number], at, self.pipeline.takes)
             for run in _runs_of(reader):
                 self._check(run)
+                _refuse_unusual(reader)
                 end = len(run.times) if task.end is None else bisect_left(run.times, task.end)
                 begin = 0 if task.since is None else bisect_left(run.times, task.since)
                 if begin < end:
@@ -372,7 +376,6 @@ class _Slice:
                     self._count(reader, max(0, end - max(own, begin)))
                     yield run if end - begin == len(run.times) else _part(run, begin, end)
                 if end < len(run.times) and (reach is None or Spot(number, run.ends[end]) > reach):
-                    _refuse_unusual(reader)
                     return
             _refuse_unusual(reader)
 

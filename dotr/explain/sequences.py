@@ -51,23 +51,23 @@ class Furthest(NamedTuple):
 class _Searched(LiteralSequence):
     """The literal reading without ways from where a preferred one was: over n rows there may be 2ⁿ. Where
     conditions look at the row and PREV only, what follows depends on the number of rows so far; else on their
-    elements, and when no steps are `left`, nothing more is found.
+    elements, and after so many steps as are allowed nothing more is found.
     """
 
     def __init__(self, rule: Rule, clock: Clock) -> None:
         assert isinstance(rule.trigger, RowPattern), "a sequence"
         super().__init__(rule.trigger, rule.bindings, clock)
         self._carries = bool(PatternShape(rule.trigger, ()).apart)
-        self.left = MOST
+        self.steps = MOST
 
     def leaves(self, rows: Sequence[PatternRow], first: int) -> Iterator[Leaf]:
         known: set[tuple[Hashable, Hashable]] = set()
 
         def is_known(rest: Hashable, given: tuple[str, ...]) -> bool:
-            self.left -= self._carries
+            self.steps -= self._carries
             before = len(known)
             known.add((rest, given if self._carries else len(given)))
-            return self.left < 0 or len(known) == before
+            return self.steps < 0 or len(known) == before
 
         return self.search(rows, first, is_known)
 
@@ -100,7 +100,7 @@ class SequenceExplainer:
                 )
         gone = (
             "its rows are not kept"
-            if literal.left >= 0
+            if literal.steps >= 0
             else "it has more ways than are searched for its rows"
         )
         trigger = self._prove(pattern.sources[begun.source], begun.fact, 0)  # older than what is kept

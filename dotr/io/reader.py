@@ -534,6 +534,7 @@ class FileReader:
             cut = 0
             if self.extractor.clock is None:
                 self.extractor.clock = archive.clock
+            number = min(number, archive.length)
             group, behind = archive.place_of(number)
             for times, parts, place in archive.graphs(group, behind=behind):
                 self.extractor.accept(archive.clock.integer, place)

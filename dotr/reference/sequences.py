@@ -95,8 +95,8 @@ _Rest: TypeAlias = "tuple[Pattern, _Rest] | None"
 
 
 class LiteralSequence:
-    """Reads one pattern over the rows of one partition. Owns nothing but its expressions, compiled, and how
-    many units of work are left: a step of a search, of which there may be 2ⁿ over n rows, takes ten.
+    """Reads one pattern over the rows of one partition. Owns its expressions, compiled, and the units of work
+    that are left: a step of a search takes ten; over n rows there may be 2ⁿ.
     """
 
     def __init__(self, pattern: RowPattern, bindings: Sequence[Binding], clock: Clock) -> None:

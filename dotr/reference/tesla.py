@@ -542,9 +542,9 @@ class LiteralSequenceRule(LiteralRule):
         self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]
     ) -> tuple[list[Match], int]:
         """The matches that are certain at `time`: in canonical order, equal ones by their first row, whose
-        fact stands once for its source and once for each before that in OF, so that the sources differ. A
-        partition starts again behind a row of `time` that is left out, and behind its last row if the first
-        row of a match at `time` is. Raises ProgramError D4012 past the budget.
+        fact stands k times if it comes from the k-th source of OF. A partition starts again behind a row of
+        `time` that is left out, and behind its last row if the first row of a match at `time` is. Raises
+        ProgramError D4012 past the budget.
         """
         self.reading.left = self.budget
         try:

@@ -180,6 +180,18 @@ def test_disorder_anywhere_changes_no_event(steps: list[int], seed: int, ending:
         assert report.instants == len(set(times))
 
 
+def test_archives_of_two_units_are_refused_however_they_are_cut(case: Case) -> None:
+    """They were taken where one followed the other, and refused where they overlapped."""
+    for unit, times, name in (("s", range(3_000), "a"), ("ms", range(3_000_000, 6_000_000, 1_000), "b")):
+        path = case.folder / f"{name}.parquet"
+        as_archive(rows(list(times)), path)
+        table = pq.read_table(path)
+        pq.write_table(table.replace_schema_metadata({"dotr.unit": unit}), path)
+    paths = [str(case.folder / f"{name}.parquet") for name in "ab"]
+    with pytest.raises(DotrError, match="D2102"):
+        case.batch(paths, SourceOptions())
+
+
 def test_one_late_graph_deep_in_a_log_is_sorted_in(case: Case) -> None:
     times = list(range(10_000))
     times[6_100] = 6_050
@@ -264,7 +276,9 @@ def started(case: Case, log: Path, before: str = "") -> subprocess.Popen[bytes]:
     """`before`: a statement that the process executes first."""
     out = str(case.folder / "out")
     command = ["batch", str(case.folder / "rules.dotr"), str(log), "--engine", "local", "-q", "--out", out]
-    text = f"import sys\n{before}\nfrom dotr.cli.main import run\nsys.exit(run({command!r}))"
+    text = (
+        f"import sys\n{before}\nfrom dotr.cli.main import main\nsys.argv[1:] = {command!r}\nsys.exit(main())"
+    )
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -296,6 +310,21 @@ def test_processes_are_forks_unless_a_thread_runs(case: Case, thread: bool) -> N
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("stop", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("when", ["before", "after_in_parent"])
+def test_a_request_to_end_is_not_lost_at_a_fork(case: Case, stop: str, when: str) -> None:
+    """What a handler raises in a function that Python calls at a fork is printed and dropped."""
+    log = case.folder / "log.jsonl"
+    as_lines(rows(list(range(60_000))), log)
+    hook = f"os.register_at_fork({when}=lambda: os.kill(os.getpid(), signal.{stop}))"
+    process = started(case, log, f"import os, signal\n{hook}")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert b"Exception ignored" not in said
+    assert not (case.folder / "out").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

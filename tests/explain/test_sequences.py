@@ -87,6 +87,27 @@ def test_a_sequence_of_a_sequence_whose_value_is_unbound_is_shown(
     assert "One" in shown
 
 
+@pytest.mark.parametrize("pattern", ["A+ B SKIPPING", "A B+"])
+def test_a_furthest_mapping_is_found_among_many_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    """The limit of the literal reading of `--verify` once ended explanations, which have one of their own."""
+    monkeypatch.chdir(tmp_path)
+    text = (
+        RULES.replace("A B+", pattern)
+        .replace("50 s", "900 s")
+        .replace("B.?v > PREV.?v && B.?v < 100", "B.?v > 600")
+    )
+    Path("rules.dotr").write_text(text, encoding="utf-8")
+    lines = (f'{{"time": {t}, "graph": "<x:{t}> <http://example.org/v> {t} ."}}\n' for t in range(500))
+    Path("stream.jsonl").write_text("".join(lines), encoding="utf-8")
+    result = CliRunner().invoke(
+        group, ["explain", "rules.dotr", "stream.jsonl", "--why-not", "Rise", "--at", "499"]
+    )
+    assert "D4999" not in result.output
+    assert "Rise has no match @ 499" in result.output
+
+
 @pytest.mark.parametrize("second", ["Row", "Other"])
 def test_equal_facts_of_two_sources_begin_matches_of_two_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str

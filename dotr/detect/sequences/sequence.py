@@ -166,8 +166,8 @@ class SequenceRun:
             heappush(self.queue, (due, self._pushed, part))
 
     def take(self, time: Time) -> list[RawMatch]:
-        """What was found at an instant, in canonical order. A match has the fact of its first row, once for
-        the row's source and once for each before it in OF: equal facts of two sources name two matches.
+        """What was found at an instant, in canonical order. A match has the fact of its first row, k times if
+        that comes from the k-th source of OF: so matches that begin at equal facts of two sources differ.
         """
         if self._chains:
             self._charge(time)

@@ -234,6 +234,11 @@ class ArchiveFile:
     def groups(self) -> int:
         return int(self._file.num_row_groups)
 
+    @property
+    def length(self) -> int:
+        """How many rows the file has, as it says."""
+        return int(self._file.metadata.num_rows)
+
     def count(self, group: int) -> int:
         """How many rows a row group has, as the file says."""
         return int(self._file.metadata.row_group(group).num_rows)
