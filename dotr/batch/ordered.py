@@ -94,7 +94,7 @@ class OrderedSlice(Struct, frozen=True):
 
 
 class Ordered(Struct, frozen=True):
-    """A log that seems to be in order: its files, of which how bookmarks count, and slices."""
+    """A log that seems to be in order: its files by their first times, and slices."""
 
     files: tuple[str, ...]
     layout: Layout

@@ -135,6 +135,8 @@ def test_its_funnels_are_those_of_the_rounds(
 ) -> None:
     log = case.folder / f"log.{ending}"
     WRITERS[ending](rows([n // 2 for n in range(12_000)]), log)
+    request = Request(Deployment(case.program), open_log([str(log)], case.options(ending)))
+    assert local.in_order(request, 2) is not None
     one, events = case.batch([str(log)], case.options(ending))
     monkeypatch.setattr(local, "in_order", lambda *_: None)
     monkeypatch.setattr(local, "known_times", lambda *_: None)
