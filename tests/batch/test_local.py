@@ -183,7 +183,8 @@ def test_instants_come_out_of_row_groups_where_statistics_suffice(
 
         with monkeypatch.context() as patched:
             patched.setattr("dotr.batch.local.in_order", lambda *_: None)
-            report_of("slices", None)
+            if number % 3 == 0:
+                report_of("slices", None)
             patched.setattr("dotr.batch.local.sliced", lambda *_: None)
             plain, stages = report_of("facts", None)
             assert "extract" in stages
@@ -191,7 +192,8 @@ def test_instants_come_out_of_row_groups_where_statistics_suffice(
         with monkeypatch.context() as patched:
             patched.setattr("dotr.batch.archives._MUCH", 0)  # however much is read twice
             report, stages = report_of("short slices", 2 * options.unit, 1)
-            report_of("verified", 3 * options.unit, verify=True)
+            if number % 3 == 1:
+                report_of("verified", 3 * options.unit, verify=True)
         assert report.instants == plain.instants, case
         cut += "extract" not in stages and report.parts > 2
         ran += 1

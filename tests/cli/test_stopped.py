@@ -130,7 +130,7 @@ def running(here: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
         if name == "feed":
             assert dotr("deploy", "r.dotr", "--dir", "site").returncode == 0
         begun.append(started(*COMMANDS[name], stdin=subprocess.DEVNULL))
-        busy = {"batch": 4.0, "convert": 1.0}.get(name, 2.0)
+        busy = {"batch": 2.5, "convert": 0.5}.get(name, 2.0)
         until(lambda: cpu(begun[-1].pid) > busy or begun[-1].poll() is not None, f"{name} does not begin")
         return begun[-1]
 
