@@ -257,7 +257,7 @@ class LocalRunner:
 
 
 def _started() -> None:
-    """What a process does first: it has what it needs loaded."""
+    """Nothing: submitting it starts a process."""
 
 
 def _pool(processes: int) -> Executor:

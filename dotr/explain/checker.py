@@ -832,7 +832,8 @@ class Checker:
 
     def _sequence(self, proof: EventProof, rule: Rule, pattern: RowPattern) -> None:
         """A match: its name, its rows, and that the literal reading finds it at the first of them."""
-        begun = [source.name for source in pattern.sources].index(proof.trigger.position)
+        places = (n for n, source in enumerate(pattern.sources) if source.name == proof.trigger.position)
+        begun = next(places, len(pattern.sources))  # no source: the name differs
         name = f"urn:dotr:{rule.name}:{match_hash(proof.time, (proof.trigger.fact,) * (begun + 1))}"
         self._claim(name == proof.id, f"{proof.id} is not the name of what it matched")
         for shown in proof.rows:

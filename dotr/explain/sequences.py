@@ -1,6 +1,7 @@
 """A match of a sequence with the element of each row, or the mapping that came furthest.
 
-Place:   matches.py asks for it; rows come from recorded facts, mappings from reference/sequences.py.
+Place:   matches.py asks for it, testing/tracing.py counts what its search tests; rows come from recorded
+         facts, mappings from reference/sequences.py.
 Method:  a match is known by its first row: what the literal reading finds there is the match, and the last
          leaf that ended is what made it certain. Where there is none, of all ways from all rows that were
          within reach the longest is shown that was not at an end before, of equal ones the latest.
@@ -48,7 +49,7 @@ class Furthest(NamedTuple):
     leaf: Leaf
 
 
-class _Searched(LiteralSequence):
+class SearchedSequence(LiteralSequence):
     """The literal reading without ways from where a preferred one was: over n rows there may be 2ⁿ. Where
     conditions look at the row and PREV only, what follows depends on the number of rows so far; else on their
     elements, and after so many steps as are allowed nothing more is found.
@@ -186,8 +187,8 @@ class SequenceExplainer:
 
     # -- rows
 
-    def _literal(self, rule: Rule) -> _Searched:
-        return _Searched(rule, self._history.clock)
+    def _literal(self, rule: Rule) -> SearchedSequence:
+        return SearchedSequence(rule, self._history.clock)
 
     def _partitions(
         self, index: int, literal: LiteralSequence, start: Time, end: Time

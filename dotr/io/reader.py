@@ -102,7 +102,7 @@ class FileReader:
     wanted: WantedForm | None = None
     """Which forms of graphs are given as columns."""
     numbered: bool = True
-    """Whether lines count from the begin of the file, which is read for it; else from the bookmark on."""
+    """Whether lines count from the beginning of the file, which is read for it; else from the bookmark on."""
     name: str = field(default="", init=False)
     """The file as messages call it."""
     _last: Time | None = field(default=None, init=False)

@@ -15,11 +15,12 @@ from msgspec import Struct, field
 
 from dotr.core.instant import Facts
 from dotr.events import NEVER, Clock, Fact, Match, Time
+from dotr.explain.sequences import MOST, SearchedSequence
 from dotr.program import Choose, Conjunct, Expression, Program, Rule
 from dotr.program.sequences import RowElement, RowPattern
 from dotr.rdf.terms import Term
 from dotr.reference.operators import Row
-from dotr.reference.sequences import LiteralSequence, Mapped, Mapping, PatternRow
+from dotr.reference.sequences import Mapped, Mapping, PatternRow
 from dotr.reference.tesla import LiteralRule, LiteralSequenceRule, LiteralTesla
 
 ON, WHERE = "ON", "WHERE"
@@ -103,7 +104,7 @@ class TracedSequence(LiteralSequenceRule):
     def __init__(self, rule: Rule, clock: Clock) -> None:
         super().__init__(rule, clock)
         self.trace = Trace(rule)
-        self.reading = _CountingReading(self.pattern, rule, clock, self.trace)
+        self.reading: _CountingReading = _CountingReading(rule, clock, self.trace)
 
     def take(self, time: Time) -> None:
         before = sum(len(part.rows) for part in self.partitions.values())
@@ -113,20 +114,21 @@ class TracedSequence(LiteralSequenceRule):
     def matches(
         self, index: int, time: Time, left_out: Collection[tuple[int, object]]
     ) -> tuple[list[Match], int]:
+        self.reading.steps = MOST
         found, dropped = super().matches(index, time, left_out)  # type: ignore[arg-type]  # handed on as it came
         self.trace.events += len(found)
         return found, dropped
 
 
-class _CountingReading(LiteralSequence):
+class _CountingReading(SearchedSequence):
     """Counts how often the condition of each element is true and false; a row is tested again as time goes
     on.
     """
 
-    def __init__(self, pattern: RowPattern, rule: Rule, clock: Clock, trace: Trace) -> None:
-        super().__init__(pattern, rule.bindings, clock)
+    def __init__(self, rule: Rule, clock: Clock, trace: Trace) -> None:
+        super().__init__(rule, clock)
         self._trace = trace
-        self._numbers = {element.name: number for number, element in enumerate(pattern.elements)}
+        self._numbers = {element.name: number for number, element in enumerate(self.pattern.elements)}
 
     def values(self, rows: Sequence[PatternRow], mapped: Mapped) -> tuple[Term | None, ...]:
         self._trace.given.update(mapped.given)
